@@ -1,0 +1,1 @@
+"""youyou: an agent runtime for Trio."""
