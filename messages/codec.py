@@ -1,0 +1,106 @@
+"""The one converter between values and JSON (semantics 1).
+
+Every class carries its name under ``"type"``; unions are told apart by it; unknown fields are ignored, so that old and
+new versions read each other. Errors travel as values too.
+
+    text = to_json(event)
+    event = from_json(AgentEvent, text)
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+import attrs
+import cattrs
+import msgspec
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
+
+from .errors import AgentError, _revive
+from .jsonvalue import JsonArray, JsonObject, json_object, thaw
+
+T = TypeVar("T")
+
+converter = cattrs.Converter(prefer_attrib_converters=False)
+"""Turns every value class of youyou into plain JSON data and back."""
+
+
+def to_json(value: object) -> str:
+    """``value`` as JSON text."""
+    return msgspec.json.encode(converter.unstructure(value)).decode()
+
+
+def from_json(cls: type[T], text: str | bytes) -> T:
+    """JSON text as an instance of ``cls`` (a class or a union)."""
+    return converter.structure(msgspec.json.decode(text), cls)
+
+
+def _is_attrs(cls: Any) -> bool:
+    return attrs.has(get_origin(cls) or cls)
+
+
+@converter.register_unstructure_hook_factory(_is_attrs)
+def _unstructure_tagged(cls: Any) -> Callable[[Any], Any]:
+    fields = make_dict_unstructure_fn(cls, converter)
+    return lambda value: {"type": cls.__name__, **fields(value)}
+
+
+@converter.register_structure_hook_factory(_is_attrs)
+def _structure_lenient(cls: Any) -> Callable[[Any, Any], Any]:
+    return make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=False)
+
+
+def _union_members(cls: Any) -> tuple[Any, ...]:
+    return get_args(cls) if get_origin(cls) in (Union, types.UnionType) else ()
+
+
+def _is_value_union(cls: Any) -> bool:
+    members = [member for member in _union_members(cls) if member is not types.NoneType]
+    return len(members) > 1 and all(isinstance(member, type) and attrs.has(member) for member in members)
+
+
+@converter.register_structure_hook_factory(_is_value_union)
+def _structure_union(cls: Any) -> Callable[[Any, Any], Any]:
+    members = {member.__name__: member for member in _union_members(cls) if member is not types.NoneType}
+    optional = types.NoneType in _union_members(cls)
+
+    def structure(data: Any, _: Any) -> Any:
+        if data is None and optional:
+            return None
+        name = data.get("type") if isinstance(data, dict) else None
+        if name not in members:
+            raise ValueError(f"unknown type {name!r}: expected an object whose 'type' is one of {sorted(members)}")
+        return converter.structure(data, members[name])
+
+    return structure
+
+
+@converter.register_unstructure_hook_factory(_is_value_union)
+def _unstructure_union(cls: Any) -> Callable[[Any], Any]:
+    return lambda value: converter.unstructure(value, unstructure_as=type(value))
+
+
+def _is_error(cls: Any) -> bool:
+    return isinstance(cls, type) and issubclass(cls, AgentError)
+
+
+def _error_to_data(error: AgentError) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": type(error).__name__, "code": str(error.code), "message": error.message}
+    data |= {"retryable": error.retryable, "source": str(error.source)}
+    return data if error.retry_after_ms is None else {**data, "retry_after_ms": error.retry_after_ms}
+
+
+def _error_from_data(data: dict[str, Any], _: Any) -> AgentError:
+    return _revive(data["code"], data["message"], data["retryable"], data["source"], data.get("retry_after_ms"))
+
+
+converter.register_unstructure_hook_func(_is_error, _error_to_data)
+converter.register_structure_hook_func(_is_error, _error_from_data)
+converter.register_unstructure_hook(JsonObject, thaw)
+converter.register_unstructure_hook(JsonArray, thaw)
+converter.register_structure_hook(JsonObject, lambda data, _: json_object(data))
+converter.register_unstructure_hook(datetime, lambda moment: moment.isoformat())
+converter.register_structure_hook(datetime, lambda text, _: datetime.fromisoformat(text))

@@ -1,0 +1,71 @@
+"""JSON values that nobody can change after they were handed over.
+
+Arguments, configuration and opaque provider data cross several hands: hooks, tools, providers, stores. They travel as
+read-only dicts and lists, equal to ordinary ones; `thaw` gives a private, ordinary copy to whoever may change it.
+
+    frozen = freeze({"city": "Oslo", "days": [1, 2]})
+    frozen == {"city": "Oslo", "days": [1, 2]}      # True
+    thaw(frozen)["days"].append(3)                  # a copy of one's own
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+_ADVICE = "this JSON value is shared and read-only; change a copy of it: {**value, 'key': new} or [*values, new]"
+
+
+class JsonObject(dict[str, Any]):
+    """A read-only dict of JSON values."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError(_ADVICE)
+
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (freeze, (dict(self),))
+
+
+class JsonArray(list[Any]):
+    """A read-only list of JSON values."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError(_ADVICE)
+
+    __setitem__ = __delitem__ = append = extend = insert = pop = remove = clear = sort = reverse = _refuse
+    __iadd__ = __imul__ = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (freeze, (list(self),))
+
+
+def freeze(value: Any) -> Any:
+    """A read-only form of ``value``, all the way down. What is no dict, list or tuple is kept as it is."""
+    if isinstance(value, JsonObject | JsonArray):
+        return value
+    if isinstance(value, Mapping):
+        return JsonObject((key, freeze(item)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return JsonArray(freeze(item) for item in value)
+    return value
+
+
+def thaw(value: Any) -> Any:
+    """An ordinary, private copy of ``value``, all the way down."""
+    if isinstance(value, Mapping):
+        return {key: thaw(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [thaw(item) for item in value]
+    return value
+
+
+def json_object(value: Mapping[str, Any] | None) -> JsonObject:
+    """The read-only form of an object; None is the empty one."""
+    if value is None:
+        return JsonObject()
+    if not isinstance(value, Mapping):
+        raise TypeError(f"expected a JSON object (a dict), got {type(value).__name__}: {value!r}")
+    frozen: JsonObject = freeze(value)
+    return frozen
