@@ -1,0 +1,276 @@
+"""Steers and watches one run from inside Trio: counts steps, orders tasks, injects, checks, and stops what cannot end.
+
+An instrument of Trio's run loop. Trio drops an instrument that raises without a word, so every entry point catches its own
+errors and turns them into a violation.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import trio
+import trio.testing
+
+from . import hooks
+from .attempt import Attempt, Delivery, Injection, Limits, Run, Step, TaskSeen, Violation
+from .schedule import Choices
+from .where import NOWHERE, Location, location_of, wait_of
+
+Task = trio.lowlevel.Task
+_IDLE_PASSES = 3
+_LAST_STEPS = 500
+
+
+class Unstoppable(BaseException):
+    """Ends a program that swallows every cancel: thrown into its tasks, and at the very last into Trio itself."""
+
+
+@attrs.define(eq=False, slots=False)
+class Control(trio.abc.Instrument):
+    """One run, from the inside."""
+
+    attempt: Attempt
+    limits: Limits
+    run: Run
+    fire: Callable[[Injection, int], None]
+    checks: list[Callable[[], None]] = attrs.field(factory=list)
+    recorder: Any = None
+    everything: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    tasks: dict[Task, TaskSeen] = attrs.field(factory=dict)
+    places: dict[int, Location] = attrs.field(factory=dict)
+    helpers: dict[Task, trio.CancelScope] = attrs.field(factory=dict)
+    step: int = 0
+    now: float = 0.0
+    watching: bool = False
+    stopped: int | None = None
+    dead: bool = False
+    _idle: int = 0
+    _forced: int = 0
+    _boundary: bool = True
+    _counts: dict[str, int] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.choices = Choices(self.attempt.order.source())
+        self.clock = trio.testing.MockClock(autojump_threshold=0)
+        self._before: dict[int, list[int]] = {}
+        self._after: dict[int, list[int]] = {}
+        for number, injection in enumerate(self.attempt.injections):
+            if injection.kind != "fault":
+                points = self._before if injection.when == "before" else self._after
+                points.setdefault(injection.at, []).append(number)
+        self._reasons: dict[str, int] = {}
+        self._awaiting_action: list[int] = []
+
+    def begin(self) -> None:
+        """Count from here on; the current task is the scenario's first."""
+        self.loop = hooks.runner()
+        hooks.refuse_real_io(self.loop, self.tasks.__contains__)
+        self.watching = True
+        self._register(trio.lowlevel.current_task(), "main")
+        self.step, self._boundary = 1, False
+        self.run.boundaries.append(1)
+        self._inject(self._before.get(1, []))
+
+    def end(self) -> None:
+        """The scenario is over; only checks follow."""
+        self.watching = False
+        self._boundary = False
+
+    def current_label(self) -> str:
+        """The task that runs at this moment, or the run loop."""
+        task = getattr(hooks.trio_run.GLOBAL_RUN_CONTEXT, "task", None)
+        return self.tasks[task].label if task in self.tasks else "the run loop"
+
+    def name_of(self, task: Task) -> str:
+        """What to call ``task`` in a report."""
+        seen = self.tasks.get(task)
+        return seen.label if seen is not None else task.name
+
+    def expect(self, number: int, reason: str | None) -> None:
+        """Injection ``number`` was done: look for a `trio.Cancelled` with ``reason``, or for any."""
+        self.run.fired.append(number)
+        self.run.fired_at.append((self.step, self.now, self.current_label()))
+        if reason is None:
+            self._awaiting_action.append(number)
+            self.run.actions.append(number)
+        else:
+            self._reasons[reason] = number
+
+    # Called by Trio.
+
+    def order(self, batch: list[Task]) -> None:
+        """Put the runnable tasks in order; Trio takes them from the end."""
+        if self.dead:
+            raise Unstoppable
+        now = self.clock.current_time()
+        if now != self.now:
+            self.now, self._boundary = now, True
+            if now > self.limits.max_seconds and self.stopped is None:
+                self.stop("time", f"still running after {self.limits.max_seconds:g} virtual seconds")
+        if len(batch) < 2:
+            return
+        if self.attempt.fairness == "none":
+            self._defer(batch)
+            return
+        if not self.watching:
+            batch.reverse()
+            return
+        keys = [self.tasks[t].index if t in self.tasks else -1 for t in batch]
+        batch[:] = [batch[i] for i in reversed(self.choices.arrange(keys))]
+
+    def _defer(self, batch: list[Task]) -> None:
+        """Run only one of the runnable tasks of the program, and all others another time."""
+        ours = [t for t in batch if t in self.tasks]
+        if len(ours) > 1:
+            first = ours[self.choices.choose(len(ours), [self.tasks[t].index for t in ours])]
+            later = [t for t in ours if t is not first]
+            batch[:] = [t for t in batch if t not in later]
+            self.loop.runq.extend(later)
+        batch.reverse()
+
+    def task_spawned(self, task: Task) -> None:
+        """Give a new task its name."""
+        if self.watching:
+            self._register(task, task.name.rpartition(".")[2].strip(">") or task.name)
+
+    def before_task_step(self, task: Task) -> None:
+        """Count the step, inject before it, see a cancel arrive."""
+        if task not in self.tasks or not self.watching:
+            return
+        try:
+            self.step += 1
+            if self._boundary:
+                self.run.boundaries.append(self.step)
+                self._boundary = False
+            if self._forced > 1:
+                hooks.throw_into(task, Unstoppable())
+            if self.step in self._before:
+                self._inject(self._before[self.step])
+            if self._reasons or self._awaiting_action:
+                self._look_for_delivery(task)
+            if self.recorder is not None:
+                self.recorder.before(self, task)
+        except BaseException as error:
+            self._engine_error(error)
+
+    def after_task_step(self, task: Task) -> None:
+        """Note where the task waits now, check what must always hold, inject after the step."""
+        seen = self.tasks.get(task)
+        if seen is None or not self.watching:
+            self._boundary = True
+            return
+        try:
+            location = location_of(task)
+            self.places[seen.index] = location
+            self.run.steps.append(Step(seen.index, location, self.now))
+            if self.recorder is not None:
+                self.recorder.after(self, task)
+            for check in self.checks:
+                check()
+            if self.step in self._after:
+                self._inject(self._after[self.step])
+            if self.stopped is None:
+                if self.step > self.limits.max_steps:
+                    self.stop("steps", f"still running after {self.limits.max_steps} steps: does a loop never end?")
+            elif self.step > self.stopped + _LAST_STEPS:
+                self._force()
+        except BaseException as error:
+            self._engine_error(error)
+
+    def before_io_wait(self, timeout: float) -> None:
+        """Notice that nothing can ever happen again."""
+        if not hasattr(self, "loop") or not hooks.is_idle(self.loop):
+            self._idle = 0
+            return
+        self._idle += 1
+        if self._idle < _IDLE_PASSES:
+            return
+        self._idle = 0
+        try:
+            if self.stopped is None:
+                self._deadlock()
+            else:
+                self._force()
+        except BaseException as error:
+            self._engine_error(error)
+
+    # Stopping.
+
+    def stop(self, kind: str, message: str, leaves: tuple[str, ...] = ()) -> None:
+        """Record a violation and end the run."""
+        self.violate(kind, message, leaves)
+        if self.stopped is None:
+            self.stopped = self.step
+            self.everything.cancel(reason="youyou.testing: the run is over")
+            for scope in self.helpers.values():
+                scope.cancel(reason="youyou.testing: the run is over")
+
+    def violate(self, kind: str, message: str, leaves: tuple[str, ...] = (), trace: str = "") -> None:
+        """Record a violation; the run goes on."""
+        self.run.violations.append(Violation(kind, message, self.step, leaves, trace))
+
+    def _deadlock(self) -> None:
+        alive = [t for t in self.tasks if t in self.loop.tasks]
+        self.run.waits = [wait_of(task, self.name_of) for task in alive]
+        self.stop("deadlock", f"nothing can happen any more, and {len(alive)} tasks wait")
+
+    def _force(self) -> None:
+        """The program was told to end and did not: open its shields, and if that does not help give the run up."""
+        self._forced += 1
+        if self._forced == 1:
+            waits = [wait_of(task, self.name_of) for task in self.tasks if task in self.loop.tasks]
+            self.violate("stuck", "does not end when cancelled: " + "; ".join(map(str, waits)))
+            for task in self.loop.tasks & self.tasks.keys():
+                hooks.unshield(task)
+        elif self._forced == 3:
+            self.dead = True
+        self.stopped = self.step
+
+    def _engine_error(self, error: BaseException) -> None:
+        text = "".join(traceback.format_exception(error))
+        self.run.violations.append(Violation("engine", f"the engine failed: {error!r}", self.step, (), text))
+        self.stopped = self.step
+        self.everything.cancel(reason="youyou.testing: the engine failed")
+
+    # Injecting.
+
+    def _inject(self, numbers: list[int]) -> None:
+        for number in numbers:
+            self.fire(self.attempt.injections[number], number)
+
+    def _look_for_delivery(self, task: Task) -> None:
+        error = hooks.thrown_into(task)
+        if error is None:
+            return
+        number = self._reasons.get(str(getattr(error, "reason", None)))
+        if number is None and (isinstance(error, KeyboardInterrupt) or error.source == "KeyboardInterrupt"):
+            number = self._reasons.get("ctrl-c")
+        if number is None:
+            if not self._awaiting_action:
+                return
+            number = self._awaiting_action[0]
+        self.delivered(number, task)
+
+    def delivered(self, number: int, task: Task | None = None) -> None:
+        """Injection ``number`` took effect in ``task``."""
+        seen = self.tasks.get(task) if task is not None else None
+        where = self.places.get(seen.index, NOWHERE) if seen is not None else NOWHERE
+        label, name = (seen.label, seen.name) if seen is not None else ("", "")
+        self.run.deliveries.append(Delivery(number, self.step, self.now, label, name, where))
+
+    def no_effect(self, number: int) -> None:
+        """Injection ``number`` said itself that it changed nothing."""
+        self._awaiting_action.remove(number)
+        self.run.actions.remove(number)
+
+    def _register(self, task: Task, name: str) -> None:
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        nursery = task.parent_nursery
+        parent = self.tasks.get(nursery.parent_task) if nursery is not None else None
+        label = name if count == 1 else f"{name}#{count}"
+        seen = TaskSeen(len(self.tasks), label, name, parent.index if parent is not None else None, self.step)
+        self.tasks[task] = seen
+        self.run.tasks.append(seen)

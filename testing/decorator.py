@@ -1,0 +1,91 @@
+"""Turn ``async def test_x(sim, fixtures...)`` into an ordinary pytest test that sweeps or explores.
+
+    @swept(cancel="turn", points="every-location")
+    async def test_a_cancelled_turn_leaves_a_sendable_history(sim, tmp_path): ...
+
+    YOUYOU_REPLAY=yy1-a17.turn pytest test_x.py::test_a_cancelled_turn...      # one run, with its trace
+
+Needs no plugin: the test is a plain function, so pytest-trio and others leave it alone, and fixtures are given as usual. They
+are made once; what they hold is shared by all runs, so a fixture that changes belongs into the body.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from typing import Any, overload
+
+from .attempt import Scenario
+from .exploration import explore
+from .replays import replay
+from .report import Report, trace_lines
+from .simulation import Simulation
+from .sweeps import sweep
+
+ENVIRONMENT = "YOUYOU_REPLAY"
+"""Name of the environment variable with a token to replay."""
+AsyncTest = Callable[..., Any]
+_REPLAYED = ("cancel", "error", "crash", "allow", "max_steps", "max_seconds")
+
+
+@overload
+def swept(test: AsyncTest, /) -> Callable[..., None]: ...
+@overload
+def swept(**options: Any) -> Callable[[AsyncTest], Callable[..., None]]: ...
+def swept(test: AsyncTest | None = None, /, **options: Any) -> Any:
+    """Cancel the test at every step, or whatever else the options of `sweep` say; one failure, with the smallest case.
+
+    With ``schedules=`` and ``cancel=None`` alone it is `sweep` still; use ``explored`` for orders.
+    """
+    return _decorate(sweep, test, options)
+
+
+@overload
+def explored(test: AsyncTest, /) -> Callable[..., None]: ...
+@overload
+def explored(**options: Any) -> Callable[[AsyncTest], Callable[..., None]]: ...
+def explored(test: AsyncTest | None = None, /, **options: Any) -> Any:
+    """Run the test under many orders of its tasks; takes the options of `explore`."""
+    return _decorate(explore, test, options)
+
+
+def _decorate(engine: Callable[..., Report], test: AsyncTest | None, options: dict[str, Any]) -> Any:
+    inspect.signature(engine).bind(None, **options)
+    if test is not None:
+        return _ordinary(engine, test, options)
+    return lambda function: _ordinary(engine, function, options)
+
+
+def _ordinary(engine: Callable[..., Report], test: AsyncTest, options: dict[str, Any]) -> Callable[..., None]:
+    if not inspect.iscoroutinefunction(test):
+        raise TypeError(f"{test.__name__} must be an 'async def' whose first parameter is the simulation")
+    parameters = list(inspect.signature(test).parameters.values())
+    method = bool(parameters) and parameters[0].name == "self"
+    given = parameters[:1] + parameters[2:] if method else parameters[1:]
+
+    def run(*args: Any, **fixtures: Any) -> None:
+        __tracebackhide__ = True
+
+        async def scenario(sim: Simulation) -> None:
+            await test(*args, sim, **fixtures)
+
+        scenario.__qualname__ = test.__qualname__
+        _judge(engine, scenario, options)
+
+    run.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]  # pytest reads it to find the fixtures
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(run, name, getattr(test, name))
+    run.__dict__.update(test.__dict__)
+    return run
+
+
+def _judge(engine: Callable[..., Report], scenario: Scenario, options: dict[str, Any]) -> None:
+    __tracebackhide__ = True
+    token = os.environ.get(ENVIRONMENT)
+    if token:
+        report = replay(scenario, token, **{k: v for k, v in options.items() if k in _REPLAYED})
+        print("\n".join(trace_lines(report.baseline)))
+    else:
+        report = engine(scenario, **options)
+    report.assert_ok()

@@ -1,0 +1,220 @@
+"""Break a port on purpose: fail before or after the effect, hang, be slow, end early, die.
+
+A port is any object whose awaited methods stand for the outside world. `FaultPlan.wrap` returns a stand-in that numbers every
+awaited call (a stream counts one call per item) and breaks the ones the plan names. Works in any Trio program; inside a
+simulation `sim.port` does the same and lets a sweep choose the calls.
+
+    plan = FaultPlan().at("store", "append", call=2, mode="raise_after")
+    store = plan.wrap("store", MemoryStore())
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, TypeVar, cast, get_args
+
+import attrs
+import trio
+
+T = TypeVar("T")
+Mode = Literal["raise_before", "raise_after", "hang", "slow", "cut", "dies"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+LATE = 3600.0
+"""Seconds by which a ``slow`` call is late unless the fault says otherwise."""
+
+
+class InjectedFault(Exception):
+    """What a broken port raises unless the fault names another error."""
+
+
+class InjectedDeath(BaseException):
+    """What a port raises that dies with something no ``except Exception`` sees."""
+
+
+@attrs.frozen
+class PortCall:
+    """One awaited call: its number among all calls, and which call of its method it is (from 1)."""
+
+    number: int
+    port: str
+    method: str
+    nth: int
+
+    def __str__(self) -> str:
+        return f"{self.port}.{self.method}#{self.nth}"
+
+
+@attrs.frozen
+class Fault:
+    """What goes wrong with one call.
+
+    ``raise_before``: nothing happened. ``raise_after``: the effect happened and the answer was lost. ``hang``: no answer
+    ever. ``slow``: late by ``seconds``. ``cut``: a stream ends early without an error. ``dies``: a `BaseException`.
+    """
+
+    mode: Mode
+    port: str = "*"
+    method: str = "*"
+    call: int = 1
+    error: Callable[[], BaseException] | None = None
+    seconds: float = LATE
+
+    def exception(self, call: PortCall) -> BaseException:
+        """The error to raise for ``call``."""
+        if self.error is not None:
+            return self.error()
+        kind = InjectedDeath if self.mode == "dies" else InjectedFault
+        happened = "the effect happened, the answer is lost" if self.mode == "raise_after" else "nothing happened"
+        return kind(f"{call}: {happened}")
+
+
+@attrs.define(eq=False)
+class FaultPlan:
+    """Which calls of which ports go wrong, and a log of every call made."""
+
+    faults: list[Fault] = attrs.field(factory=list)
+    calls: list[PortCall] = attrs.field(factory=list)
+    raised: list[BaseException] = attrs.field(factory=list)
+    _counts: Counter[tuple[str, str]] = attrs.field(factory=Counter)
+
+    def at(
+        self,
+        port: str,
+        method: str,
+        *,
+        call: int = 1,
+        mode: Mode = "raise_before",
+        error: Callable[[], BaseException] | None = None,
+        seconds: float = LATE,
+    ) -> FaultPlan:
+        """Break the ``call``-th call (from 1) of ``port.method``; ``*`` matches any name. Returns the plan itself."""
+        if mode not in MODES:
+            raise ValueError(f"unknown fault mode {mode!r}; choose one of {', '.join(MODES)}")
+        self.faults.append(Fault(mode, port, method, call, error, seconds))
+        return self
+
+    def wrap(self, name: str, target: T) -> T:
+        """A stand-in for ``target`` that behaves the same until the plan says otherwise."""
+        return cast("T", stand_in(self, name, target))
+
+    def fault_for(self, call: PortCall) -> Fault | None:
+        """The fault planned for ``call``, if any."""
+        for fault in self.faults:
+            if fault.port in ("*", call.port) and fault.method in ("*", call.method) and fault.call == call.nth:
+                return fault
+        return None
+
+    def latency(self, call: PortCall) -> float:
+        """Seconds by which an unbroken call is late; 0 here."""
+        return 0
+
+    async def perform(self, port: str, method: str, invoke: Callable[[], Awaitable[Any]]) -> Any:
+        """Make one call, as the plan wants it.
+
+        Cancellation: as the call itself; a broken call adds one checkpoint before it raises.
+        """
+        call = self._number(port, method)
+        if delay := self.latency(call):
+            await trio.sleep(delay)
+        fault = self.fault_for(call)
+        if fault is None:
+            return await invoke()
+        match fault.mode:
+            case "hang":
+                await trio.sleep_forever()
+            case "slow":
+                await trio.sleep(fault.seconds)
+                return await invoke()
+            case "cut" if method == "__anext__":
+                raise StopAsyncIteration
+            case "raise_after":
+                await invoke()
+            case _:
+                await trio.lowlevel.checkpoint()
+        self.raised.append(fault.exception(call))
+        raise self.raised[-1]
+
+    def _number(self, port: str, method: str) -> PortCall:
+        self._counts[port, method] += 1
+        call = PortCall(len(self.calls) + 1, port, method, self._counts[port, method])
+        self.calls.append(call)
+        return call
+
+
+class StandIn:
+    """Forwards everything to the real object and sends awaited calls through the plan."""
+
+    def __init__(self, plan: FaultPlan, name: str, target: Any) -> None:
+        self._stand_in = (plan, name, target)
+
+    def __getattr__(self, attribute: str) -> Any:
+        plan, name, target = self._stand_in
+        value = getattr(target, attribute)
+        return _method(plan, name, attribute, value) if callable(value) else value
+
+    def __repr__(self) -> str:
+        return f"<port {self._stand_in[1]}: {self._stand_in[2]!r}>"
+
+
+def stand_in(plan: FaultPlan, name: str, target: Any) -> Any:
+    """A `StandIn` that also has the special methods of ``target``, and passes for its type."""
+    body: dict[str, Any] = {"__class__": property(lambda self: type(target))}
+    for special in _SPECIAL & set(dir(type(target))):
+        body[special] = _special(special)
+    return type("StandIn", (StandIn,), body)(plan, name, target)
+
+
+_AWAITED = {"__aenter__", "__aexit__", "__anext__"}
+_PLAIN = {"__enter__", "__exit__", "__len__", "__iter__", "__contains__", "__getitem__", "__setitem__", "__call__"}
+_SPECIAL = _AWAITED | _PLAIN | {"__aiter__"}
+
+
+def _special(special: str) -> Callable[..., Any]:
+    def forward(self: StandIn, *args: Any) -> Any:
+        plan, name, target = self._stand_in
+        if special in _AWAITED and special != "__aexit__":
+            return _awaited(plan, name, special, lambda: getattr(target, special)(*args))
+        result = getattr(target, special)(*args)
+        return self if result is target else _seen(plan, name, result)
+
+    return forward
+
+
+def _method(plan: FaultPlan, name: str, method: str, value: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if method in ("aclose", "athrow"):
+            return value(*args, **kwargs)
+        if inspect.iscoroutinefunction(value):
+            return _awaited(plan, name, method, lambda: value(*args, **kwargs))
+        result = value(*args, **kwargs)
+        if inspect.isawaitable(result) and not hasattr(result, "__aenter__"):
+            return _finish(plan, name, method, result)
+        return _seen(plan, f"{name}.{method}", result)
+
+    return call
+
+
+async def _awaited(plan: FaultPlan, name: str, method: str, invoke: Callable[[], Awaitable[Any]]) -> Any:
+    result = await plan.perform(name, method, invoke)
+    where = name if method in ("__aenter__", "__anext__") else f"{name}.{method}"
+    return result if method == "__anext__" else _seen(plan, where, result)
+
+
+async def _finish(plan: FaultPlan, name: str, method: str, made: Any) -> Any:
+    async def invoke() -> Any:
+        return await made
+
+    try:
+        return await _awaited(plan, name, method, invoke)
+    finally:
+        if inspect.iscoroutine(made):
+            made.close()
+
+
+def _seen(plan: FaultPlan, name: str, result: Any) -> Any:
+    """Streams and contexts that a port hands out are part of the port."""
+    if hasattr(type(result), "__anext__") or hasattr(type(result), "__aenter__"):
+        return stand_in(plan, name, result)
+    return result

@@ -1,0 +1,245 @@
+"""The only module that touches Trio's internals: who runs next, what a task is woken with, threads and sockets.
+
+Everything is dispatched on the thread that runs a simulation, so every other Trio loop in the process behaves as if this
+module had never been imported. `check_trio` says in one sentence which internal has moved; it never lets a run go wrong quietly.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator, MutableSequence
+from typing import Any, NoReturn, Protocol
+
+import attrs
+import outcome
+import trio
+import trio._core._run as trio_run
+import trio._threads as trio_threads
+
+Task = trio.lowlevel.Task
+
+
+class Scheduler(Protocol):
+    """What a simulated thread has in place of Trio's coin."""
+
+    def order(self, batch: list[Task]) -> None:
+        """Put the runnable tasks into the order in which they shall run. Must never raise."""
+
+
+class TrioMoved(RuntimeError):
+    """This version of Trio keeps something elsewhere than the simulation expects; use another version of either."""
+
+
+class RealIORefused(RuntimeError):
+    """A simulated program touched a real socket, pipe or process, which no seed can replay."""
+
+
+class Current(threading.local):
+    """The simulation that owns this thread, if any."""
+
+    scheduler: Scheduler | None = None
+
+
+current = Current()
+
+
+class Coin(random.Random):
+    """Trio's random source for every loop but the simulated ones."""
+
+    def __init__(self, original: random.Random) -> None:
+        self.original = original
+
+    def shuffle(self, x: MutableSequence[Any]) -> None:
+        if current.scheduler is None:
+            self.original.shuffle(x)
+        else:
+            current.scheduler.order(x)  # type: ignore[arg-type]  # Trio hands over its list of runnable tasks
+
+    def random(self) -> float:
+        return self.original.random()
+
+    def getrandbits(self, k: int, /) -> int:
+        return self.original.getrandbits(k)
+
+    def seed(self, *args: Any, **kwargs: Any) -> None:
+        self.original.seed(*args, **kwargs)
+
+    def getstate(self) -> tuple[Any, ...]:
+        return self.original.getstate()
+
+    def setstate(self, state: tuple[Any, ...]) -> None:
+        self.original.setstate(state)
+
+
+@attrs.define
+class Deterministic:
+    """True for a simulated thread; what it was before for every other."""
+
+    before: object
+
+    def __bool__(self) -> bool:
+        return current.scheduler is not None or bool(self.before)
+
+
+def start_thread(
+    fn: Callable[[], Any], deliver: Callable[[outcome.Outcome[Any]], object], name: str | None = None
+) -> None:
+    """In a simulation run the thread's function at once, between two checkpoints: the same order every time."""
+    if current.scheduler is None:
+        trio.lowlevel.start_thread_soon(fn, deliver, name)
+    else:
+        deliver(outcome.capture(fn))
+
+
+_installing = threading.Lock()
+_refusing: dict[type, type] = {}
+
+
+def install() -> None:
+    """Put the dispatchers in place, once per process."""
+    with _installing:
+        if not isinstance(trio_run._r, Coin):
+            check_trio()
+            trio_run._r = Coin(trio_run._r)
+            trio_threads.start_thread_soon = start_thread
+        # Hypothesis sets the plain flag when it is imported, perhaps after us.
+        if not isinstance(trio_run._ALLOW_DETERMINISTIC_SCHEDULING, Deterministic):
+            before = trio_run._ALLOW_DETERMINISTIC_SCHEDULING
+            trio_run._ALLOW_DETERMINISTIC_SCHEDULING = Deterministic(before)  # type: ignore[misc,assignment]  # Final
+
+
+def check_trio() -> None:
+    """Name the first internal of Trio that is not where the simulation needs it.
+
+    Raises:
+        TrioMoved: with the name of what is missing.
+    """
+    needed: list[tuple[object, str]] = [
+        (trio_run, "_r"),
+        (trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING"),
+        (trio_run, "GLOBAL_RUN_CONTEXT"),
+        (trio_threads, "start_thread_soon"),
+        *((trio_run.Runner, name) for name in ("deliver_ki", "spawn_system_task")),
+        *((trio_run.CancelScope, name) for name in ("_cancel_status",)),
+    ]
+    fields = {a.name for a in attrs.fields(trio_run.Runner)}  # type: ignore[arg-type]  # an attrs class to us only
+    missing = [f"{getattr(o, '__name__', o)}.{name}" for o, name in needed if not hasattr(o, name)]
+    missing += [
+        f"Runner.{name}"
+        for name in ("runq", "deadlines", "waiting_for_idle", "io_manager", "asyncgens")
+        if name not in fields
+    ]
+    missing += [f"Task.{name}" for name in ("_next_send", "_cancel_status", "_counter") if not hasattr(Task, name)]
+    if missing:
+        raise TrioMoved(f"trio {trio.__version__} has no {missing[0]}; youyou.testing needs another version of Trio")
+
+
+def runner() -> Any:
+    """The run loop of this thread."""
+    return trio_run.GLOBAL_RUN_CONTEXT.runner
+
+
+def is_idle(loop: Any) -> bool:
+    """Nothing can run, no deadline is set, nobody waits for quiet: only the outside world could wake this program."""
+    return not loop.runq and loop.deadlines.next_deadline() == float("inf") and not loop.waiting_for_idle
+
+
+def thrown_into(task: Task) -> trio.Cancelled | KeyboardInterrupt | None:
+    """The `trio.Cancelled` or Ctrl-C that ``task`` is about to be woken with, if that is what wakes it."""
+    send = task._next_send
+    if type(send) is outcome.Error and isinstance(send.error, trio.Cancelled | KeyboardInterrupt):
+        return send.error
+    return None
+
+
+def throw_into(task: Task, error: BaseException) -> None:
+    """Wake ``task``, whose turn it is, with ``error`` instead of what it waited for."""
+    if task._next_send is not None:
+        task._next_send = outcome.Error(error)
+
+
+def has_exited(scope: trio.CancelScope) -> bool:
+    """Whether nobody is inside ``scope``."""
+    return scope._cancel_status is None
+
+
+def unshield(task: Task) -> None:
+    """Open every shield around ``task``: the last way to end a program that is stuck behind one."""
+    status = task._cancel_status
+    while status is not None:
+        if status._scope.shield:
+            status._scope.shield = False
+        status = status._parent
+
+
+def interrupt(loop: Any) -> None:
+    """Deliver Ctrl-C as the signal handler of this loop would; works in every thread."""
+    loop.deliver_ki()
+
+
+def open_generators(loop: Any) -> Iterator[str]:
+    """Names of async generators that were started and neither finished nor closed."""
+    for generator in loop.asyncgens.alive:
+        if generator.ag_frame is not None and not generator.ag_running:
+            yield generator.__qualname__
+
+
+def refuse_real_io(loop: Any, is_simulated: Callable[[Task], bool]) -> None:
+    """Make every wait for a real file descriptor of this loop an error in tasks of the simulated program."""
+    trio.socket.set_custom_socket_factory(NoSockets())
+    trio.socket.set_custom_hostname_resolver(NoNames())
+    kind = type(loop.io_manager)
+    if kind not in _refusing:
+        _refusing[kind] = _refusing_manager(kind)
+    loop.io_manager.__class__ = _refusing[kind]
+    current_check.is_simulated = is_simulated
+
+
+class CurrentCheck(threading.local):
+    is_simulated: Callable[[Task], bool] | None = None
+
+
+current_check = CurrentCheck()
+
+
+def _refuse(what: str) -> NoReturn:
+    raise RealIORefused(
+        f"a simulated program {what}; put the real thing behind sim.port(...) and give the simulation a stand-in"
+    )
+
+
+def _refusing_manager(kind: type) -> type:
+    def guard(name: str) -> Callable[..., Any]:
+        original = getattr(kind, name)
+
+        async def waiting(self: Any, fd: Any) -> Any:
+            check = current_check.is_simulated
+            if check is not None and check(trio.lowlevel.current_task()):
+                _refuse("waits for a real file descriptor")
+            return await original(self, fd)
+
+        return waiting
+
+    body = {"__slots__": (), "wait_readable": guard("wait_readable"), "wait_writable": guard("wait_writable")}
+    return type(f"Refusing{kind.__name__}", (kind,), body)
+
+
+class NoSockets(trio.abc.SocketFactory):
+    """Refuses every socket."""
+
+    def socket(self, family: Any = None, type: Any = None, proto: Any = None) -> NoReturn:
+        """Refuse."""
+        _refuse("opens a real socket")
+
+
+class NoNames(trio.abc.HostnameResolver):
+    """Refuses every look-up of a name."""
+
+    async def getaddrinfo(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse."""
+        _refuse("looks up a real host name")
+
+    async def getnameinfo(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse."""
+        _refuse("looks up a real host name")

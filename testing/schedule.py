@@ -1,0 +1,127 @@
+"""Every decision of a run as a number, 0 being the dull one: who runs next, how late a port answers, whether it fails.
+
+A `Choices` answers decisions from a source (all zero, a seed, a recorded list) and notes those that were not zero, so that any
+run can be repeated from its deviations alone. Knows nothing of Trio but the order of a list.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Protocol
+
+import attrs
+
+
+class Source(Protocol):
+    """Where decisions come from."""
+
+    def pick(self, number: int, options: int, keys: list[int] | None) -> int:
+        """Decide: an index below ``options``. ``keys`` are the tasks to choose from, or None for other decisions."""
+
+
+@attrs.frozen
+class Plain:
+    """Every decision is 0: tasks run in the order in which they were spawned, ports answer at once."""
+
+    def pick(self, number: int, options: int, keys: list[int] | None) -> int:
+        """Choose the first."""
+        return 0
+
+
+@attrs.frozen
+class Recorded:
+    """The deviations of an earlier run."""
+
+    deviations: Mapping[int, int]
+
+    def pick(self, number: int, options: int, keys: list[int] | None) -> int:
+        """Repeat what was chosen, as far as it fits."""
+        return min(self.deviations.get(number, 0), options - 1)
+
+
+@attrs.define
+class Walk:
+    """Uniformly random, up to decision ``limit``; a share of the decisions that are not about order stays 0."""
+
+    seed: int
+    limit: int | None = None
+    _random: random.Random = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+
+    def pick(self, number: int, options: int, keys: list[int] | None) -> int:
+        """Throw the dice."""
+        value = self._random.randrange(options)
+        if keys is None and self._random.random() < 0.6:
+            value = 0
+        return 0 if self.limit is not None and number >= self.limit else value
+
+
+@attrs.define
+class Priorities:
+    """Priority based (PCT): each task has a random rank; at ``depth`` - 1 random moments the first loses its rank.
+
+    A bug that needs ``depth`` orderings is found with a probability of at least 1 / (tasks * steps ** (depth - 1)).
+    """
+
+    seed: int
+    depth: int
+    length: int
+    limit: int | None = None
+    _random: random.Random = attrs.field(init=False)
+    _ranks: dict[int, float] = attrs.field(init=False, factory=dict)
+    _changes: set[int] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+        self._changes = {self._random.randrange(max(1, self.length)) for _ in range(self.depth - 1)}
+
+    def pick(self, number: int, options: int, keys: list[int] | None) -> int:
+        """Take the runnable task of the highest rank."""
+        if keys is None:
+            value = self._random.randrange(options)
+            return value if self._random.random() < 0.4 and self._within(number) else 0
+        for key in keys:
+            if key not in self._ranks:
+                self._ranks[key] = self._random.random()
+        best = max(keys, key=self._ranks.__getitem__)
+        if number in self._changes:
+            self._ranks[best] = -self._random.random()
+            best = max(keys, key=self._ranks.__getitem__)
+        return keys.index(best) if self._within(number) else 0
+
+    def _within(self, number: int) -> bool:
+        return self.limit is None or number < self.limit
+
+
+@attrs.define
+class Choices:
+    """The decisions of one run: answered by ``source``, counted, and noted when not 0."""
+
+    source: Source
+    count: int = 0
+    deviations: dict[int, int] = attrs.field(factory=dict)
+
+    def choose(self, options: int, keys: list[int] | None = None) -> int:
+        """Decide between ``options`` possibilities."""
+        number = self.count
+        self.count += 1
+        if type(self.source) is Plain:
+            return 0
+        value = self.source.pick(number, options, keys)
+        if value:
+            self.deviations[number] = value
+        return value
+
+    def arrange(self, keys: list[int]) -> list[int]:
+        """A permutation: the positions of ``keys`` in the order in which they shall come."""
+        if type(self.source) is Plain:
+            self.count += len(keys) - 1
+            return list(range(len(keys)))
+        left = list(range(len(keys)))
+        order = []
+        while len(left) > 1:
+            order.append(left.pop(self.choose(len(left), [keys[i] for i in left])))
+        return order + left

@@ -1,0 +1,203 @@
+"""Do one thing to a scenario at every moment at which it can be done: cancel it, break a port, crash it.
+
+    report = sweep(scenario)                                   # cancel everything after every step
+    report = sweep(scenario, cancel="turn", then="root")       # and everything again while the turn cleans up
+    report = sweep(scenario, cancel=None, faults=("raise_before", "raise_after"))
+    report = sweep(scenario, cancel=None, crash=recover)
+    report.assert_ok()
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+import attrs
+
+from .attempt import Attempt, Fairness, Injection, Limits, Order, Run, Scenario
+from .faults import MODES, Fault, Mode, PortCall
+from .lab import Lab, Progress
+from .leaks import LeakWatch
+from .report import Report
+from .simulation import Simulation, outside_trio
+from .where import NOWHERE
+
+Target = str | Callable[[Simulation], object] | None
+Points = Literal["every-step", "every-location"] | int
+_PER_LOCATION = 4
+
+
+@attrs.frozen
+class Plan:
+    """What a sweep does; see `sweep`."""
+
+    cancel: str | None
+    points: Points
+    then: str | None
+    then_points: int
+    faults: tuple[Mode, ...]
+    ports: tuple[str, ...] | None
+    crash: Scenario | None
+    pairs: int
+    schedules: int
+    seed: int
+    stop_at_first: bool
+
+
+def sweep(
+    scenario: Scenario,
+    *,
+    cancel: Target = "root",
+    points: Points = "every-step",
+    then: str | None = None,
+    then_points: int = 3,
+    faults: Sequence[Mode] = (),
+    ports: Sequence[str] | None = None,
+    error: Callable[[Fault, PortCall], BaseException] | None = None,
+    crash: Scenario | None = None,
+    pairs: int = 0,
+    schedules: int = 1,
+    seed: int = 0,
+    allow: tuple[type[BaseException], ...] = (),
+    max_steps: int = 20_000,
+    max_seconds: float = 7 * 86_400.0,
+    stop_at_first: bool = False,
+    progress: Progress | None = None,
+) -> Report:
+    """Run ``scenario`` once per point, doing something at that point, and report what went wrong.
+
+    Blocks; also works inside a running Trio task, whose loop waits meanwhile (semantics 15).
+
+    Args:
+        cancel: what to cancel: ``"root"`` (everything), ``"ctrl-c"``, the name of a `Simulation.scope` or
+            `Simulation.action`, a function that takes the simulation (and cancels, or returns a scope, a callable or an
+            awaitable), or None for nothing.
+        points: after every step, at every distinct (task, await location) a few times, or a sample of so many steps.
+        then: a second target, cancelled while the first is being cleaned up, at ``then_points`` steps for each first cancel.
+        faults: modes in which every port call is broken in turn, of all ``ports`` or of those named.
+        error: makes the exceptions that broken calls raise.
+        crash: recovery: run on each possible durable state after a crash at every point; its oracles count.
+        pairs: so many random pairs of the single injections as well.
+        schedules: repeat all of it under so many different orders of tasks; the first is the plain one.
+        seed: of `Simulation.random`, of samples and of schedules.
+        allow: exceptions that may come out of the scenario. Those injected always may.
+        max_steps: more steps than this in one run are a failure, and so is more virtual time than ``max_seconds``.
+        stop_at_first: end the sweep at its first failure.
+        progress: called after every run with runs done, runs planned, and failures.
+    """
+    named = cancel if cancel is None or isinstance(cancel, str) else "action"
+    plan = Plan(
+        named, points, then, then_points, _checked(faults), None if ports is None else tuple(ports),
+        crash, pairs, schedules, seed, stop_at_first,
+    )  # fmt: skip
+    target = None if cancel is None or isinstance(cancel, str) else cancel
+    limits = Limits(max_steps, max_seconds, allow, target, error)
+
+    def work() -> Report:
+        with LeakWatch() as watch:
+            return _sweep(Lab(scenario, limits, watch, "sweep", progress, crash), plan)
+
+    return outside_trio(work)
+
+
+def _checked(faults: Sequence[Mode]) -> tuple[Mode, ...]:
+    for mode in faults:
+        if mode not in MODES:
+            raise ValueError(f"unknown fault mode {mode!r}; choose from {', '.join(MODES)}")
+    return tuple(faults)
+
+
+def _sweep(lab: Lab, plan: Plan) -> Report:
+    baseline = lab.baseline(Attempt(seed=plan.seed))
+    if not lab.failed:
+        for number in range(plan.schedules):
+            order = Order() if number == 0 else Order("walk", plan.seed * 1000 + number)
+            _under(lab, plan, Attempt(seed=plan.seed, order=order), baseline if number == 0 else None)
+    else:
+        lab.note = "the undisturbed run fails already, so nothing was injected"
+    return lab.report(baseline, coverage=plan.cancel is not None)
+
+
+def _under(lab: Lab, plan: Plan, base: Attempt, known: Run | None) -> None:
+    """All points of one schedule."""
+    plain = known if known is not None else lab.try_out(base)
+    dice = random.Random(plan.seed)
+    singles = list(_singles(plan, plain, dice))
+    lab.planned_runs = lab.runs + len(singles) + plan.pairs
+    for injection in singles:
+        if plan.stop_at_first and lab.failed:
+            return
+        run = lab.try_out(attrs.evolve(base, injections=(injection,)), plain)
+        for state in range(1, len(run.crashed.frozen)) if run.crashed is not None else ():
+            lab.file(lab.recovered(run.crashed, state))
+        if plan.then is not None and injection.kind == "cancel":
+            _again(lab, plan, run, dice)
+    _pairs(lab, plan, base, singles, dice)
+
+
+def _singles(plan: Plan, plain: Run, dice: random.Random) -> Iterator[Injection]:
+    points = _points(plain, plan.points, dice)
+    if plan.cancel is not None:
+        born, gone = plain.targets.get(plan.cancel, (0, None))
+        for step, when in points:
+            if step > born or (step == born and when == "after"):
+                yield Injection("cancel", step, plan.cancel, when)
+    for call in plain.calls:
+        if plan.ports is None or call.port.partition(".")[0] in plan.ports:
+            for mode in plan.faults:
+                if mode != "cut" or call.method == "__anext__":
+                    yield Injection("fault", call.number, mode)
+    if plan.crash is not None:
+        yield from (Injection("crash", step, "0") for step, when in points if when == "after")
+
+
+Point = tuple[int, Literal["after", "before"]]
+
+
+def _points(plain: Run, points: Points, dice: random.Random) -> list[Point]:
+    """Moments between two steps: after each, and before one if something else happened in between."""
+    if points == "every-location":
+        return _stratified(plain, dice)
+    between = set(plain.boundaries)
+    every: list[Point] = []
+    for step in range(1, len(plain.steps) + 1):
+        if step in between:
+            every.append((step, "before"))
+        every.append((step, "after"))
+    if isinstance(points, int) and points < len(every):
+        return [every[i] for i in sorted(dice.sample(range(len(every)), points))]
+    return every
+
+
+def _stratified(plain: Run, dice: random.Random) -> list[Point]:
+    strata: dict[object, list[int]] = defaultdict(list)
+    for number, step in enumerate(plain.steps, 1):
+        if step.location is not NOWHERE:
+            strata[plain.tasks[step.task].name, step.location].append(number)
+    chosen: set[Point] = {(1, "before"), (len(plain.steps), "after")}
+    between = set(plain.boundaries)
+    for steps in strata.values():
+        inner = steps[1:-1]
+        picked = [steps[0], steps[-1], *dice.sample(inner, min(len(inner), _PER_LOCATION - 2))]
+        chosen.update((step, "after") for step in picked)
+        if late := [step for step in steps if step + 1 in between]:
+            chosen.add((late[0] + 1, "before"))
+    return sorted(chosen, key=lambda p: (p[0], p[1] == "after"))
+
+
+def _again(lab: Lab, plan: Plan, first: Run, dice: random.Random) -> None:
+    """A second cancel at some of the steps between the first one and the end."""
+    if not first.fired_at or plan.then is None or first.violations:
+        return
+    steps = range(first.fired_at[0][0] + 1, len(first.steps) + 1)
+    for step in sorted(dice.sample(steps, min(len(steps), plan.then_points))):
+        second = Injection("cancel", step, plan.then)
+        lab.try_out(attrs.evolve(first.attempt, injections=(*first.attempt.injections, second)), first)
+
+
+def _pairs(lab: Lab, plan: Plan, base: Attempt, singles: list[Injection], dice: random.Random) -> None:
+    alive = [i for i in singles if i.kind != "crash"]
+    for _ in range(plan.pairs if len(alive) > 1 else 0):
+        lab.try_out(attrs.evolve(base, injections=tuple(dice.sample(alive, 2))))
