@@ -25,8 +25,6 @@ _RUNS = re.compile(rf"(?P<dense>[{_DENSE}]+)|(?P<word>(?:(?![{_DENSE}])(?:[^\W_]
 _ACCENTS = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u0652\u0670]+"
 )
-    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u0652\u0670]+"
-)
 
 
 def fold(text: str) -> str:
