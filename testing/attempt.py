@@ -160,8 +160,8 @@ class Run:
     tasks: list[TaskSeen] = attrs.field(factory=list)
     boundaries: list[int] = attrs.field(factory=list)
     """Steps before which something happened that is not a step of the program: a clock jump, a thread's answer."""
-    targets: dict[str, tuple[int, int | None]] = attrs.field(factory=dict)
-    """Steps at which each named target appeared, and was left."""
+    targets: dict[str, int] = attrs.field(factory=dict)
+    """The step at which each named target first appeared."""
     fired: list[int] = attrs.field(factory=list)
     """Numbers of the injections that were done."""
     actions: list[int] = attrs.field(factory=list)

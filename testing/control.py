@@ -1,7 +1,7 @@
 """Steers and watches one run from inside Trio: counts steps, orders tasks, injects, checks, and stops what cannot end.
 
-An instrument of Trio's run loop. Trio drops an instrument that raises without a word, so every entry point catches its own
-errors and turns them into a violation.
+An instrument of Trio's run loop. Trio drops an instrument that raises without a word, so every entry point catches its
+own errors and turns them into a violation.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Control(trio.abc.Instrument):
 
     def current_label(self) -> str:
         """The task that runs at this moment, or the run loop."""
-        task = getattr(hooks.trio_run.GLOBAL_RUN_CONTEXT, "task", None)
+        task = hooks.running_task()
         return self.tasks[task].label if task in self.tasks else "the run loop"
 
     def name_of(self, task: Task) -> str:
@@ -91,8 +91,7 @@ class Control(trio.abc.Instrument):
 
     def expect(self, number: int, reason: str | None) -> None:
         """Injection ``number`` was done: look for a `trio.Cancelled` with ``reason``, or for any."""
-        self.run.fired.append(number)
-        self.run.fired_at.append((self.step, self.now, self.current_label()))
+        self.note_fired(number)
         if reason is None:
             self._awaiting_action.append(number)
             self.run.actions.append(number)
@@ -260,6 +259,17 @@ class Control(trio.abc.Instrument):
         where = self.places.get(seen.index, NOWHERE) if seen is not None else NOWHERE
         label, name = (seen.label, seen.name) if seen is not None else ("", "")
         self.run.deliveries.append(Delivery(number, self.step, self.now, label, name, where))
+
+    def note_fired(self, number: int) -> None:
+        """Injection ``number`` was done, at this moment."""
+        self.run.fired.append(number)
+        self.run.fired_at.append((self.step, self.now, self.current_label()))
+
+    def forget(self) -> None:
+        """Let go of the program, so that what it dropped is seen as garbage now and not with a later run."""
+        self.tasks.clear()
+        self.helpers.clear()
+        self.checks.clear()
 
     def no_effect(self, number: int) -> None:
         """Injection ``number`` said itself that it changed nothing."""

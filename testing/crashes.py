@@ -1,7 +1,7 @@
 """What a crash leaves behind: every state that something durable may be in when the process dies.
 
-A `DurableLog` is the smallest honest disk: what was appended after the last `sync` may survive in part. Anything else durable
-is copied as it is, or lists its own states in ``crash_states()``.
+A `DurableLog` is the smallest honest disk: what was appended after the last `sync` may survive in part. Anything else
+durable is copied as it is, or lists its own states in ``crash_states()``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class DurableLog(Generic[T]):
 def states_of(durables: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Possible states of the world after a crash: one in which all was written, then each loss by itself."""
     each = {name: _states(thing) for name, thing in durables.items()}
-    combined = [{name: 0 for name in each}]
+    combined = [dict.fromkeys(each, 0)]
     combined += [
         {**combined[0], name: number} for name, states in each.items() for number in range(1, len(states))
     ]

@@ -5,8 +5,8 @@
 
     YOUYOU_REPLAY=yy1-a17.turn pytest test_x.py::test_a_cancelled_turn...      # one run, with its trace
 
-Needs no plugin: the test is a plain function, so pytest-trio and others leave it alone, and fixtures are given as usual. They
-are made once; what they hold is shared by all runs, so a fixture that changes belongs into the body.
+Needs no plugin: the test is a plain function, so pytest-trio and others leave it alone, and fixtures are given as
+usual. They are made once; what they hold is shared by all runs, so a fixture that changes belongs into the body.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
     report = explore(scenario, latency=True)                   # ports answer late, at random
     report = explore(scenario, chaos=Chaos(heal=60))           # ports fail for a minute; after that all must finish
 
-Orders are those that Trio itself can produce: no runnable task runs twice before another runs once. ``fairness="none"`` lifts
-that, and may report what no Trio program can meet today. A failure is shrunk to the fewest decisions that matter.
+Orders are those that Trio itself can produce: no runnable task runs twice before another runs once.
+``fairness="none"`` lifts that, and may report what no Trio program can meet today. A failure is shrunk to the fewest
+decisions that matter.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .attempt import Attempt, Chaos, Fairness, Limits, Order, Run, Scenario, Str
 from .lab import Lab, Progress, signature
 from .leaks import LeakWatch
 from .report import Report
-from .simulation import outside_trio
+from .running import outside_trio
 from .tokens import fits
 
 _AUTO: tuple[Strategy, ...] = ("walk", "pct2", "walk", "pct3")
@@ -45,8 +46,8 @@ def explore(
     Blocks; also works inside a running Trio task, whose loop waits meanwhile (semantics 15).
 
     Args:
-        strategy: ``walk`` (every decision at random), ``pct2``, ``pct3`` (random priorities that change once, twice), or
-            several to take in turn.
+        strategy: ``walk`` (every decision at random), ``pct2``, ``pct3`` (random priorities that change once, twice),
+            or several to take in turn.
         fairness: ``none`` also delays runnable tasks for as long as it likes, which Trio's scheduler never does.
         latency: calls of `Simulation.port` answer late, by up to half a minute of virtual time.
         chaos: calls fail at random until it heals; then the scenario must finish within ``chaos.finish`` seconds.

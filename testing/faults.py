@@ -1,8 +1,8 @@
 """Break a port on purpose: fail before or after the effect, hang, be slow, end early, die.
 
-A port is any object whose awaited methods stand for the outside world. `FaultPlan.wrap` returns a stand-in that numbers every
-awaited call (a stream counts one call per item) and breaks the ones the plan names. Works in any Trio program; inside a
-simulation `sim.port` does the same and lets a sweep choose the calls.
+A port is any object whose awaited methods stand for the outside world. `FaultPlan.wrap` returns a stand-in that
+numbers every awaited call (a stream counts one call per item) and breaks the ones the plan names. Works in any Trio
+program; inside a simulation `sim.port` does the same and lets a sweep choose the calls.
 
     plan = FaultPlan().at("store", "append", call=2, mode="raise_after")
     store = plan.wrap("store", MemoryStore())
@@ -50,8 +50,9 @@ class PortCall:
 class Fault:
     """What goes wrong with one call.
 
-    ``raise_before``: nothing happened. ``raise_after``: the effect happened and the answer was lost. ``hang``: no answer
-    ever. ``slow``: late by ``seconds``. ``cut``: a stream ends early without an error. ``dies``: a `BaseException`.
+    ``raise_before``: nothing happened. ``raise_after``: the effect happened and the answer was lost. ``hang``: no
+    answer ever. ``slow``: late by ``seconds``. ``cut``: a stream ends early without an error. ``dies``: a
+    `BaseException`.
     """
 
     mode: Mode

@@ -1,7 +1,8 @@
 """The only module that touches Trio's internals: who runs next, what a task is woken with, threads and sockets.
 
-Everything is dispatched on the thread that runs a simulation, so every other Trio loop in the process behaves as if this
-module had never been imported. `check_trio` says in one sentence which internal has moved; it never lets a run go wrong quietly.
+Everything is dispatched on the thread that runs a simulation, so every other Trio loop in the process behaves as if
+this module had never been imported. `check_trio` says in one sentence which internal has moved; it never lets a run go
+wrong quietly.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import attrs
 import outcome
 import trio
 import trio._core._run as trio_run
-import trio._threads as trio_threads
+import trio._threads
 
 Task = trio.lowlevel.Task
+trio_threads: Any = trio._threads
 
 
 class Scheduler(Protocol):
@@ -123,7 +125,7 @@ def check_trio() -> None:
         *((trio_run.Runner, name) for name in ("deliver_ki", "spawn_system_task")),
         *((trio_run.CancelScope, name) for name in ("_cancel_status",)),
     ]
-    fields = {a.name for a in attrs.fields(trio_run.Runner)}  # type: ignore[arg-type]  # an attrs class to us only
+    fields = {a.name for a in attrs.fields(trio_run.Runner)}
     missing = [f"{getattr(o, '__name__', o)}.{name}" for o, name in needed if not hasattr(o, name)]
     missing += [
         f"Runner.{name}"
@@ -138,6 +140,12 @@ def check_trio() -> None:
 def runner() -> Any:
     """The run loop of this thread."""
     return trio_run.GLOBAL_RUN_CONTEXT.runner
+
+
+def running_task() -> Task | None:
+    """The task whose step this thread is in, if any."""
+    found: Task | None = getattr(trio_run.GLOBAL_RUN_CONTEXT, "task", None)
+    return found
 
 
 def is_idle(loop: Any) -> bool:
@@ -166,7 +174,7 @@ def has_exited(scope: trio.CancelScope) -> bool:
 
 def unshield(task: Task) -> None:
     """Open every shield around ``task``: the last way to end a program that is stuck behind one."""
-    status = task._cancel_status
+    status: Any = task._cancel_status
     while status is not None:
         if status._scope.shield:
             status._scope.shield = False

@@ -1,6 +1,7 @@
-"""Runs attempts one after another for a sweep or an exploration, and keeps the books: failures by kind, coverage, latency.
+"""Runs attempts one after another and keeps the books: failures by kind, coverage, latency.
 
-The plain run is made twice first; if the two differ, the program is not under control and nothing else would mean anything.
+The plain run is made twice first; if the two differ, the program is not under control and nothing else would mean
+anything.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .attempt import Attempt, Delivery, Limits, Run, Scenario, Violation
 from .leaks import LeakWatch
 from .recording import Lookout, Recording
 from .report import Coverage, Failure, Report, failure_of
-from .simulation import run_attempt
+from .running import run_attempt
 from .tokens import encode
 from .where import NOWHERE, Location
 
@@ -185,7 +186,7 @@ def divergence(first: Run, twin: Run) -> str | None:
 
 
 def resolve_actions(run: Run, baseline: Run) -> None:
-    """An action that changed nothing shows nothing; one that changed the run took effect even if no task was cancelled."""
+    """An action that changed nothing shows nothing; one that changed the run took effect, cancelled task or not."""
     last = len(run.attempt.injections) - 1
     if last not in run.actions:
         return

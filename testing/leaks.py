@@ -1,7 +1,7 @@
 """Notice what a run left behind: coroutines never awaited, generators dropped half-way, errors nobody saw.
 
-Watches the whole process while a sweep runs (the interpreter has one hook for all threads) and puts everything back after.
-Automatic garbage collection is off meanwhile: it would run at moments no seed controls.
+Watches the whole process while a sweep runs (the interpreter has one hook for all threads) and puts everything back
+after. Automatic garbage collection is off meanwhile: it would run at moments no seed controls.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A run in full detail: who sent what to whom over which channel, and who woke whom. Only failures and plain runs are recorded.
+"""A run in full detail: who sent what to whom over which channel, and who woke whom.
 
-While a recording is on, the two non-blocking halves of Trio's memory channels pass through a look-out that notes the message;
-what they do stays the same, in this loop and in every other.
+Only failures and plain runs are recorded.
+While a recording is on, the two non-blocking halves of Trio's memory channels pass through a look-out that notes the
+message; what they do stays the same, in this loop and in every other.
 """
 
 from __future__ import annotations
@@ -142,19 +143,19 @@ class Lookout:
 
     def __enter__(self) -> Recording:
         self._originals = (trio.MemorySendChannel.send_nowait, trio.MemoryReceiveChannel.receive_nowait)
-        trio.MemorySendChannel.send_nowait = self._sending(self._originals[0])  # type: ignore[method-assign]  # put back below
-        trio.MemoryReceiveChannel.receive_nowait = self._receiving(self._originals[1])  # type: ignore[method-assign]  # same
+        _replace(self._sending(self._originals[0]), self._receiving(self._originals[1]))
         return self._recording
 
     def __exit__(self, *_: object) -> None:
-        trio.MemorySendChannel.send_nowait, trio.MemoryReceiveChannel.receive_nowait = self._originals  # type: ignore[method-assign]  # same
+        _replace(*self._originals)
 
     def _sending(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recording = self._recording
 
         def send_nowait(channel: Any, value: Any) -> None:
             if hooks.current.scheduler is None:
-                return original(channel, value)  # type: ignore[no-any-return]  # returns None
+                original(channel, value)
+                return
             state = channel._state
             to = next(iter(state.receive_tasks), None)
             try:
@@ -177,6 +178,13 @@ class Lookout:
             return value
 
         return receive_nowait
+
+
+def _replace(send_nowait: Any, receive_nowait: Any) -> None:
+    """Give both kinds of channel other methods; ``Any``, because no type checker likes that."""
+    sending: Any = trio.MemorySendChannel
+    receiving: Any = trio.MemoryReceiveChannel
+    sending.send_nowait, receiving.receive_nowait = send_nowait, receive_nowait
 
 
 def _task() -> Task | None:

@@ -15,7 +15,7 @@ from .faults import Fault, PortCall
 from .lab import Lab
 from .leaks import LeakWatch
 from .report import Report
-from .simulation import outside_trio
+from .running import outside_trio
 from .sweeps import Target
 from .tokens import decode
 
@@ -33,7 +33,8 @@ def replay(
 ) -> Report:
     """Run the attempt that ``token`` names, once, recording everything; ``report.baseline`` is that run.
 
-    Functions do not fit into a token: give ``cancel``, ``error`` and ``crash`` again if the sweep had them (semantics 15).
+    Functions do not fit into a token: give ``cancel``, ``error`` and ``crash`` again if the sweep had them (semantics
+    15).
 
     Raises:
         BadToken: the token cannot be read.

@@ -1,4 +1,4 @@
-"""What a sweep, an exploration or a replay found: failures with the smallest case first, coverage, and what stayed unproven.
+"""What a sweep, an exploration or a replay found: failures, the smallest case first, coverage, and what stayed open.
 
 Holds everything a reader or a drawing needs, as plain values; `Report.to_json` is the whole of it. Never runs anything.
 """
@@ -60,7 +60,8 @@ class Failure:
             lines += [f"    {line}" for line in trace_lines(self.run)[-_LAST_LINES:]]
         if self.traceback:
             lines += ["  " + line for line in self.traceback.rstrip().splitlines()[-14:]]
-        lines.append(f"  replay: YOUYOU_REPLAY={self.token}  ({self.cases} such {'case' if self.cases == 1 else 'cases'})")
+        cases = "1 such case" if self.cases == 1 else f"{self.cases} such cases"
+        lines.append(f"  replay: YOUYOU_REPLAY={self.token}  ({cases})")
         return "\n".join(lines)
 
 
@@ -130,7 +131,8 @@ class Report:
 
     def summary(self) -> str:
         """One line."""
-        verdict = "ok" if self.ok else f"{len(self.failures)} kinds of failure" if self.failures else "nothing was shown"
+        kinds = "1 kind of failure" if len(self.failures) == 1 else f"{len(self.failures)} kinds of failure"
+        verdict = "ok" if self.ok else kinds if self.failures else "nothing was shown"
         parts = [f"{self.mode} of {self.scenario}: {verdict}", f"{self.runs} runs of {len(self.baseline.steps)} steps"]
         if self.planned:
             parts.append(f"{self.delivered} of {self.planned} delivered, {len(self.unresolved)} unresolved")
@@ -205,7 +207,7 @@ def _in_words(run: Run, number: int) -> str:
 
 
 def trace_lines(run: Run) -> list[str]:
-    """The run as lines of text: step, virtual time, task and where it waits after it, with injections and notes between."""
+    """The run as text: step, virtual time, task and where it waits then, with injections, calls and notes between."""
     between: dict[int, list[str]] = {}
     for number, (step, _, task) in zip(run.fired, run.fired_at, strict=True):
         between.setdefault(step, []).append(f">>> {run.attempt.injections[number]}, while {task} was current")
@@ -215,15 +217,16 @@ def trace_lines(run: Run) -> list[str]:
         between.setdefault(step, []).append(f"... {call}")
     lines = [*trace_lines(run.crashed), "=== recovery"] if run.crashed is not None else []
     lines += between.pop(0, [])
-    for number, step in enumerate(run.steps, 1):
-        lines.append(f"{number:4} {step.time:9.3f}s {run.label(step.task):<16} {step.location}")
+    for number, seen in enumerate(run.steps, 1):
+        lines.append(f"{number:4} {seen.time:9.3f}s {run.label(seen.task):<16} {seen.location}")
         lines += between.pop(number, [])
     return lines
 
 
 def place(location: Location) -> dict[str, Any]:
     """A location as JSON."""
-    return {"file": os.path.basename(location.file), "path": location.file, "line": location.line, "in": location.function}
+    file = os.path.basename(location.file)
+    return {"file": file, "path": location.file, "line": location.line, "in": location.function}
 
 
 def _pair(pair: tuple[str, Location]) -> dict[str, Any]:

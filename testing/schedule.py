@@ -1,7 +1,7 @@
 """Every decision of a run as a number, 0 being the dull one: who runs next, how late a port answers, whether it fails.
 
-A `Choices` answers decisions from a source (all zero, a seed, a recorded list) and notes those that were not zero, so that any
-run can be repeated from its deviations alone. Knows nothing of Trio but the order of a list.
+A `Choices` answers decisions from a source (all zero, a seed, a recorded list) and notes those that were not zero, so
+that any run can be repeated from its deviations alone. Knows nothing of Trio but the order of a list.
 """
 
 from __future__ import annotations

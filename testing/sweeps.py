@@ -16,12 +16,13 @@ from typing import Literal
 
 import attrs
 
-from .attempt import Attempt, Fairness, Injection, Limits, Order, Run, Scenario
+from .attempt import Attempt, Injection, Limits, Order, Run, Scenario
 from .faults import MODES, Fault, Mode, PortCall
 from .lab import Lab, Progress
 from .leaks import LeakWatch
 from .report import Report
-from .simulation import Simulation, outside_trio
+from .running import outside_trio
+from .simulation import Simulation
 from .where import NOWHERE
 
 Target = str | Callable[[Simulation], object] | None
@@ -75,7 +76,8 @@ def sweep(
             `Simulation.action`, a function that takes the simulation (and cancels, or returns a scope, a callable or an
             awaitable), or None for nothing.
         points: after every step, at every distinct (task, await location) a few times, or a sample of so many steps.
-        then: a second target, cancelled while the first is being cleaned up, at ``then_points`` steps for each first cancel.
+        then: a second target, cancelled while the first is being cleaned up, at ``then_points`` steps for each first
+            cancel.
         faults: modes in which every port call is broken in turn, of all ``ports`` or of those named.
         error: makes the exceptions that broken calls raise.
         crash: recovery: run on each possible durable state after a crash at every point; its oracles count.
@@ -130,8 +132,9 @@ def _under(lab: Lab, plan: Plan, base: Attempt, known: Run | None) -> None:
         if plan.stop_at_first and lab.failed:
             return
         run = lab.try_out(attrs.evolve(base, injections=(injection,)), plain)
-        for state in range(1, len(run.crashed.frozen)) if run.crashed is not None else ():
-            lab.file(lab.recovered(run.crashed, state))
+        if (crashed := run.crashed) is not None:
+            for state in range(1, len(crashed.frozen)):
+                lab.file(lab.recovered(crashed, state))
         if plan.then is not None and injection.kind == "cancel":
             _again(lab, plan, run, dice)
     _pairs(lab, plan, base, singles, dice)
@@ -140,7 +143,7 @@ def _under(lab: Lab, plan: Plan, base: Attempt, known: Run | None) -> None:
 def _singles(plan: Plan, plain: Run, dice: random.Random) -> Iterator[Injection]:
     points = _points(plain, plan.points, dice)
     if plan.cancel is not None:
-        born, gone = plain.targets.get(plan.cancel, (0, None))
+        born = plain.targets.get(plan.cancel, 0)
         for step, when in points:
             if step > born or (step == born and when == "after"):
                 yield Injection("cancel", step, plan.cancel, when)

@@ -1,8 +1,9 @@
 """An attempt as one short line, to be replayed anywhere: `yy1-a17.turn-b23-f3.hang-d4.1,9.2`.
 
-Readable on purpose: ``a17`` cancels after step 17, ``b23`` before step 23 (a name follows unless it is the root), ``f3.hang``
-breaks the third port call, ``x12`` crashes, ``d`` lists the decisions that were not 0, ``s`` is a strategy with its seed,
-``r`` the seed of `Simulation.random`, ``u`` unfair schedules, ``l`` latency, ``c`` chaos. Always under 100 characters.
+Readable on purpose: ``a17`` cancels after step 17, ``b23`` before step 23 (a name follows unless it is the root),
+``f3.hang`` breaks the third port call, ``x12`` crashes, ``d`` lists the decisions that were not 0, ``s`` is a strategy
+with its seed, ``r`` the seed of `Simulation.random`, ``u`` unfair schedules, ``l`` latency, ``c`` chaos. Always under
+100 characters.
 """
 
 from __future__ import annotations

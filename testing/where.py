@@ -14,8 +14,8 @@ import trio
 Task = trio.lowlevel.Task
 
 _TRIO = os.path.dirname(trio.__file__) + os.sep
-_OURS = os.path.dirname(__file__) + os.sep
-_OURS_SEEN = tuple(_OURS + name for name in ("scripted.py", "stores.py"))
+_MODULES = ("decorator", "faults", "hooks", "oracles", "ports", "recording", "running", "targets")
+_ENGINE = {os.path.join(os.path.dirname(__file__), f"{name}.py") for name in _MODULES}
 _foreign: dict[str, bool] = {}
 
 
@@ -39,7 +39,7 @@ def is_foreign(file: str) -> bool:
     """Whether ``file`` is part of Trio or of this engine rather than of the program."""
     known = _foreign.get(file)
     if known is None:
-        known = file.startswith(_TRIO) or (file.startswith(_OURS) and not file.startswith(_OURS_SEEN))
+        known = file.startswith(_TRIO) or file in _ENGINE
         _foreign[file] = known
     return known
 

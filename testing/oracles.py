@@ -1,0 +1,120 @@
+"""What a scenario promises, and when the promise is looked at: after every step, at the end, some time, in time.
+
+Knows nothing of how a run is steered; it is told when to look, and says what is wrong to whoever listens.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Protocol
+
+import attrs
+import trio
+
+Check = Callable[[], object]
+
+
+class Court(Protocol):
+    """Who hears of a broken promise."""
+
+    now: float
+    stopped: int | None
+
+    def stop(self, kind: str, message: str, leaves: tuple[str, ...] = ()) -> None:
+        """Record it and end the run."""
+
+    def violate(self, kind: str, message: str, leaves: tuple[str, ...] = (), trace: str = "") -> None:
+        """Record it."""
+
+
+@attrs.define(eq=False)
+class Oracles:
+    """The promises of one run."""
+
+    court: Court
+    checks: list[Callable[[], None]]
+    """Called after every step."""
+    longest_shutdown: float | None = None
+    _ends: list[tuple[str, Check]] = attrs.field(factory=list)
+    _hopes: dict[int, tuple[str, Callable[[], None]]] = attrs.field(factory=dict)
+
+    def always(self, check: Check, message: str) -> None:
+        """``check`` holds after every step; the first time it does not ends the run."""
+        name = message or describe(check)
+
+        def look() -> None:
+            if self.court.stopped is None and (problem := problem_of(check)) is not None:
+                self.court.stop("always", f"{name}: {problem}", ("AssertionError",))
+
+        self.checks.append(look)
+
+    def at_end(self, check: Check, message: str) -> None:
+        """``check`` holds when all is over."""
+        self._ends.append((message or describe(check), check))
+
+    def eventually(self, check: Check, message: str, deadline: float | None) -> None:
+        """``check`` holds once, before ``deadline``."""
+        name, number = message or describe(check), len(self.checks)
+
+        def look() -> None:
+            if number not in self._hopes:
+                return
+            if problem_of(check) is None:
+                del self._hopes[number]
+            elif deadline is not None and self.court.now > deadline:
+                del self._hopes[number]
+                self.court.stop("eventually", f"{name}: not true in time")
+
+        self._hopes[number] = (name, look)
+        self.checks.append(look)
+
+    def shut_down(self, took: float) -> None:
+        """The target of the first cancel has ended ``took`` virtual seconds after it."""
+        longest = self.longest_shutdown
+        if longest is not None and took > longest:
+            self.court.violate("shutdown", f"ended {took:g} virtual seconds after the cancel, allowed are {longest:g}")
+
+    def hopes_end(self) -> None:
+        """Nothing more will happen: what has not become true never will."""
+        for _, look in list(self._hopes.values()):
+            look()
+        for name, _ in self._hopes.values():
+            self.court.violate("eventually", f"{name}: never became true")
+
+    async def end(self) -> None:
+        """Look at what must hold in the end.
+
+        Cancellation: the checks themselves may be cancelled when they hang; nothing else waits.
+        """
+        for name, check in self._ends:
+            if (problem := await _problem_at_end(check)) is not None:
+                self.court.violate("at_end", f"{name}: {problem}", ("AssertionError",))
+
+
+def describe(check: Check) -> str:
+    """A name for a check that was given none."""
+    code = getattr(check, "__code__", None)
+    name = getattr(check, "__name__", repr(check))
+    return f"{name} (line {code.co_firstlineno})" if code is not None else str(name)
+
+
+def problem_of(check: Check) -> str | None:
+    """What is wrong with the world according to ``check``; None if nothing is."""
+    try:
+        result = check()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None if result is None or result else f"is {result!r}"
+
+
+async def _problem_at_end(check: Check) -> str | None:
+    try:
+        result = check()
+        if inspect.isawaitable(result):
+            result = await result
+    except trio.Cancelled:
+        raise
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None if result is None or result else f"is {result!r}"

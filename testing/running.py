@@ -1,0 +1,111 @@
+"""Run a scenario once, in its own Trio loop, and hand back everything that was seen."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import trio
+
+from . import hooks
+from .attempt import Attempt, Limits, Run, Scenario, Violation
+from .control import Unstoppable
+from .leaks import LeakWatch
+from .simulation import Simulation
+
+T = TypeVar("T")
+
+
+def run_attempt(
+    scenario: Scenario, attempt: Attempt, limits: Limits, watch: LeakWatch, recorder: Any = None
+) -> Run:
+    """Run ``scenario`` once. Must not be called from inside a Trio run: see `outside_trio`."""
+    hooks.install()
+    sim = Simulation(attempt, limits, recorder)
+    control, run = sim._control, sim._run
+    before, hooks.current.scheduler = hooks.current.scheduler, control
+    try:
+        trio.run(
+            _main,
+            sim,
+            scenario,
+            clock=control.clock,
+            instruments=[control],
+            restrict_keyboard_interrupt_to_checkpoints=True,
+            strict_exception_groups=True,
+        )
+    except BaseException as error:
+        _came_out(sim, error)
+    finally:
+        hooks.current.scheduler = before
+        hooks.current_check.is_simulated = None
+    run.seconds = control.now
+    run.decisions, run.deviations = control.choices.count, control.choices.deviations
+    run.recording = recorder
+    control.forget()
+    del sim, control
+    leaks = watch.collect()
+    # What a crash or a killed program leaves behind says nothing.
+    if not run.frozen and all(v.kind not in ("stuck", "engine") for v in run.violations):
+        run.violations += [Violation("leak", leak, len(run.steps)) for leak in leaks]
+    return run
+
+
+async def _main(sim: Simulation, scenario: Scenario) -> None:
+    control = sim._control
+    with control.everything:
+        try:
+            with sim._targets.root:
+                control.begin()
+                await scenario(sim)
+        except (trio.Cancelled, Unstoppable):
+            raise
+        except BaseException as error:
+            sim._failed("the scenario raised", error)
+        await sim._targets.ended()
+        control.end()
+        if control.stopped is None and not sim._plan.dead:
+            sim._targets.time_root()
+            sim._oracles.hopes_end()
+            _look_for_leftovers(sim)
+            await sim._oracles.end()
+    control.end()
+
+
+def _look_for_leftovers(sim: Simulation) -> None:
+    control = sim._control
+    for name in hooks.open_generators(control.loop):
+        control.violate("leak", f"async generator {name} was left open")
+    for task in control.tasks:
+        if task in control.loop.tasks and task is not trio.lowlevel.current_task():
+            control.violate("leak", f"task {control.name_of(task)} outlived the scenario")
+
+
+def _came_out(sim: Simulation, error: BaseException) -> None:
+    """Trio itself raised: a Ctrl-C too late for any task, the end of an unstoppable program, or an accident."""
+    if not sim._control.dead and not isinstance(error, Unstoppable):
+        sim._failed("the run raised", error)
+
+
+def outside_trio(work: Callable[[], T]) -> T:
+    """Do ``work`` in this thread, or in another one if Trio is running in this one (which waits meanwhile)."""
+    if not trio.lowlevel.in_trio_run():
+        return work()
+    results: list[T] = []
+    errors: list[BaseException] = []
+    context = contextvars.copy_context()
+
+    def elsewhere() -> None:
+        try:
+            results.append(context.run(work))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=elsewhere, name="youyou.testing")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
