@@ -1,0 +1,121 @@
+"""An SDK's stream as chat events, left cleanly whatever happens (semantics 4, 14).
+
+Knows neither SDK: it is given a way to open the stream, a translator without I/O, and a way to explain exceptions.
+
+    stream = SdkStream(open=lambda: client.create(stream=True, ...), translator=ChatTranslator(), explain=explain)
+    async with stream:
+        async for event in stream: ...
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, Protocol
+
+import attrs
+import trio
+
+from ..messages.chat import ChatEvent
+from ..messages.errors import AgentError
+
+# How long to wait, after the last event, for the end of the body that lets the connection be used again.
+_TAIL_SECONDS = 0.1
+
+
+class Translator(Protocol):
+    """Turns what an SDK yields into chat events. Pure: no I/O, no clock."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the model's last word is known."""
+
+    def feed(self, item: Any) -> Iterable[ChatEvent]:
+        """What one item of the stream means."""
+
+    def finish(self) -> Iterable[ChatEvent]:
+        """What is left to say when the stream has ended. Nothing, not even `Done`, if it ended too early."""
+
+
+@attrs.define(eq=False)
+class SdkStream:
+    """One response. An async context manager and its own async iterator.
+
+    Cancellation: entering and each step are checkpoints unless an event is ready. `trio.Cancelled` out of either means
+    that the connection is closed by the time the block is left, without waiting for the server.
+
+    Raises:
+        AgentError: never an exception of the SDK.
+    """
+
+    _open: Callable[[], Awaitable[Any]]
+    _translator: Translator
+    _explain: Callable[[Exception, bool], AgentError]
+    _source: Any = attrs.field(init=False, default=None)
+    _ready: deque[ChatEvent] = attrs.field(init=False, factory=deque)
+    _over: bool = attrs.field(init=False, default=False)
+
+    async def __aenter__(self) -> SdkStream:
+        with self._mapped(streaming=False):
+            self._source = await self._open()
+        return self
+
+    def __aiter__(self) -> SdkStream:
+        return self
+
+    async def __anext__(self) -> ChatEvent:
+        while not self._ready:
+            if self._over:
+                raise StopAsyncIteration
+            await self._read()
+        return self._ready.popleft()
+
+    async def _read(self) -> None:
+        with self._mapped(streaming=True):
+            try:
+                item = await anext(self._source)
+            except StopAsyncIteration:
+                self._over = True
+                self._ready.extend(self._translator.finish())
+                return
+            self._ready.extend(self._translator.feed(item))
+
+    @contextmanager
+    def _mapped(self, *, streaming: bool) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self._over = streaming
+            raise self._explain(error, streaming) from error
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if error is None and self._translator.complete:
+                with trio.move_on_after(_TAIL_SECONDS):
+                    await self._read_to_the_end()
+        finally:
+            await self._leave()
+
+    async def _leave(self) -> None:
+        """Close, at once.
+
+        The SDK's stream is a pile of async generators. Dropped half-way they would be left to the garbage collector;
+        read on in a scope that is already cancelled, each of them unwinds in order and closes what it holds. The shield
+        keeps an outer cancellation from replacing the exception that is on its way out; it ends where it starts.
+        """
+        with trio.CancelScope(shield=True) as scope:
+            scope.cancel(reason="the reader left the stream")
+            try:
+                await self._read_to_the_end()
+            finally:
+                await self._source.close()
+
+    async def _read_to_the_end(self) -> None:
+        # Whatever the server still says, nobody listens any more; StopAsyncIteration is the expected end.
+        with suppress(Exception):
+            while True:
+                await anext(self._source)
