@@ -1,11 +1,10 @@
-"""Text that can be encoded: halves of surrogate pairs are joined or replaced (semantics 5, 8).
+"""Whole messages whose every text can be encoded (semantics 5, 8).
 
-Providers, tools and users hand over lone surrogates now and then; no request, event or store may meet one.
-What is clean already is returned as the same object.
+`text.clean` does it for one text; this does it for all texts inside a value. What is clean already is returned as the
+same object, so that nothing is copied in vain.
 
-    clean("\\ud83d\\ude00")     # one emoji
-    clean("a\\udc00")          # "a" and a replacement character
-    clean(message)            # the same for every text inside a message
+    clean(ToolCall("a", "say", {"text": "\\ud83d"}))      # the argument is "\\ufffd"
+    has_surrogates(message)
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 import attrs
 
 from ..messages.jsonvalue import freeze
+from . import text
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ def has_surrogates(value: object) -> bool:
 
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
-        return _clean_text(value)
+        return text.clean(value)
     if isinstance(value, Mapping):
         return _clean_object(value)
     if isinstance(value, list | tuple):
@@ -42,16 +42,6 @@ def _clean(value: Any) -> Any:
     if attrs.has(type(value)):
         return _clean_fields(value)
     return value
-
-
-def _clean_text(text: str) -> str:
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _clean_object(value: Mapping[Any, Any]) -> Any:
