@@ -4,14 +4,19 @@ Usable without the rest of the package: nothing in the engine knows of agents (s
 """
 
 from .attempt import Attempt, Chaos
+from .conformance_memory import check_memory_storage
+from .conformance_storage import check_session_storage
 from .crashes import Crashed, DurableLog
 from .decorator import explored, swept
 from .exploration import explore
 from .faults import Fault, FaultPlan, InjectedDeath, InjectedFault
-from .hooks import RealIORefused, TrioMoved, check_trio
+from .hooks import RealIORefused, TrioMoved
+from .loading import examine, load_scenario
 from .replays import replay
 from .report import Coverage, Failure, Report
+from .selftest import self_test
 from .simulation import Simulation
+from .stores import InMemoryMemoryStorage, InMemorySessionStorage
 from .sweeps import sweep
 from .tokens import BadToken
 
@@ -25,16 +30,22 @@ __all__ = [
     "Failure",
     "Fault",
     "FaultPlan",
+    "InMemoryMemoryStorage",
+    "InMemorySessionStorage",
     "InjectedDeath",
     "InjectedFault",
     "RealIORefused",
     "Report",
     "Simulation",
     "TrioMoved",
-    "check_trio",
+    "check_memory_storage",
+    "check_session_storage",
+    "examine",
     "explore",
     "explored",
+    "load_scenario",
     "replay",
+    "self_test",
     "sweep",
     "swept",
 ]
