@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -43,11 +44,20 @@ class SessionSummary:
     message_count: int
 
 
+# Not plain tuple: mypy cannot see through a generic converter.
+def _summaries(values: Iterable[SessionSummary]) -> tuple[SessionSummary, ...]:
+    return tuple(values)
+
+
+def _texts(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(values)
+
+
 @attrs.frozen
 class SessionPage:
     """Part of a session list. ``next_cursor`` is None on the last page."""
 
-    sessions: tuple[SessionSummary, ...] = attrs.field(converter=tuple)
+    sessions: tuple[SessionSummary, ...] = attrs.field(converter=_summaries)
     next_cursor: str | None = None
 
 
@@ -59,6 +69,6 @@ class Memory:
     namespace: str
     content: str
     source: str = ""
-    tags: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    tags: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     created_at: datetime = attrs.field(factory=utc_now)
     updated_at: datetime = attrs.field(factory=utc_now)
