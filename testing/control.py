@@ -110,6 +110,10 @@ class Control(trio.abc.Instrument):
             if now > self.limits.max_seconds and self.stopped is None:
                 self.stop("time", f"still running after {self.limits.max_seconds:g} virtual seconds")
         if len(batch) < 2:
+            if batch:
+                self._idle = 0
+            else:
+                self._look_for_deadlock()
             return
         if self.attempt.fairness == "none":
             self._defer(batch)
@@ -179,8 +183,8 @@ class Control(trio.abc.Instrument):
         except BaseException as error:
             self._engine_error(error)
 
-    def before_io_wait(self, timeout: float) -> None:
-        """Notice that nothing can ever happen again."""
+    def _look_for_deadlock(self) -> None:
+        """No task can run. If nothing is left to wait for, nothing can ever happen again."""
         if not hasattr(self, "loop") or not hooks.is_idle(self.loop):
             self._idle = 0
             return

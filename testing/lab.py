@@ -16,6 +16,7 @@ from .leaks import LeakWatch
 from .recording import Lookout, Recording
 from .report import Coverage, Failure, Report, failure_of
 from .running import run_attempt
+from .selftest import self_test
 from .tokens import encode
 from .where import NOWHERE, Location
 
@@ -51,6 +52,7 @@ class Lab:
 
     def baseline(self, attempt: Attempt) -> Run:
         """The undisturbed run of ``attempt``, made twice; files what is wrong with it."""
+        self_test()
         first = self.run(attempt)
         twin = self.run(attempt)
         if (problem := divergence(first, twin)) is not None:

@@ -125,7 +125,9 @@ def wait_of(task: Task, name_of: Callable[[Task], str]) -> Wait:
     for frame in frames(task.coro):
         if not is_foreign(frame.f_code.co_filename):
             location, call, owner = locate(frame), "", None
-        elif not call:
+        elif frame.f_code.co_name == "perform" and "call" in frame.f_locals and "port" in frame.f_locals:
+            call, owner = f"port call {frame.f_locals['call']}", None
+        elif not call and frame.f_code.co_filename not in _ENGINE:
             owner = frame.f_locals.get("self")
             call = _call(frame.f_code.co_qualname, owner)
     return Wait(name_of(task), location, call or "a custom awaitable", *_holders(owner, name_of))
