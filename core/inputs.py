@@ -1,0 +1,126 @@
+"""What a user may send: checked before anything is stored (semantics 6 "Input", 11).
+
+    check_input("Hello", model, skills)                                 # a UserInput, cleaned
+    check_input([TextBlock("See"), ImageBlock(data, "image/png")], model, skills)
+
+Refuses with InvalidInput, ContentNotSupported or SkillNotFound; each message says what to pass instead. Images are
+judged by their size, their alphabet and their first bytes: none is decoded as a whole.
+"""
+
+from __future__ import annotations
+
+import base64
+import string
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from ..messages.content import ContentBlock, FileBlock, ImageBlock, ReasoningBlock, TextBlock, UserInput
+from ..messages.errors import ContentNotSupported, InvalidInput, SkillNotFound
+from .ports import ModelInfo
+from .skills import SkillDefinition
+from .text import clean
+
+MAX_IMAGE_BYTES = 20 * 1_048_576
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+_ALPHABET = (string.ascii_letters + string.digits + "+/").encode()
+_PASS = "pass a string, a UserInput, or TextBlock, ImageBlock and FileBlock objects"
+_MAGIC_CHARACTERS = 24  # of base64: 18 bytes, more than any signature below needs
+
+
+def check_input(value: object, model: ModelInfo, skills: Mapping[str, SkillDefinition]) -> UserInput:
+    """``value`` as an input that ``model`` takes, without blank text blocks and lone surrogates.
+
+    Raises:
+        InvalidInput: it is empty, of a wrong type, or holds an image that is none.
+        ContentNotSupported: it holds an image, and the model has no vision.
+        SkillNotFound: it names a skill that is not registered.
+    """
+    user_input = _as_input(value)
+    checked = [_check_block(block, model) for block in user_input.content]
+    content = [block for block in checked if not (isinstance(block, TextBlock) and not block.text.strip())]
+    if not content:
+        raise InvalidInput("the input is empty; write some text, or add an image or a file")
+    _check_skills(user_input.skills, skills)
+    return attrs.evolve(user_input, content=content)
+
+
+def _as_input(value: Any) -> UserInput:
+    if isinstance(value, UserInput):
+        return value
+    if isinstance(value, str | ContentBlock):
+        return UserInput(value)
+    if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes | bytearray | memoryview):
+        items: Iterable[Any] = value
+        return UserInput(items)
+    raise InvalidInput(f"the input is a {type(value).__name__}; {_PASS}")
+
+
+def _check_block(block: Any, model: ModelInfo) -> ContentBlock:
+    match block:
+        case TextBlock():
+            return TextBlock(_text(block, "text"))
+        case FileBlock():
+            return FileBlock(_text(block, "name"), _text(block, "text"), _text(block, "media_type"))
+        case ImageBlock():
+            return _check_image(block, model)
+        case ReasoningBlock():
+            raise InvalidInput("a ReasoningBlock is what a model says; pass the user's words as a TextBlock")
+        case str():
+            raise InvalidInput("the input holds a string among its blocks; write TextBlock(text)")
+        case _:
+            raise InvalidInput(f"the input holds a {type(block).__name__}; {_PASS}")
+
+
+def _text(block: ContentBlock, field: str) -> str:
+    value = getattr(block, field)
+    if not isinstance(value, str):
+        kind = type(block).__name__
+        raise InvalidInput(f"{kind}.{field} is a {type(value).__name__}; pass a string")
+    return clean(value)
+
+
+def _check_image(image: ImageBlock, model: ModelInfo) -> ImageBlock:
+    if image.media_type not in IMAGE_TYPES:
+        raise InvalidInput(f"an image is {image.media_type!r}; its media_type must be one of {', '.join(IMAGE_TYPES)}")
+    if not isinstance(image.data, str):
+        raise InvalidInput(f"ImageBlock.data is a {type(image.data).__name__}; pass base64 text")
+    _check_base64(image.data)
+    found = _media_type(base64.b64decode(image.data[:_MAGIC_CHARACTERS]))
+    if found != image.media_type:
+        raise InvalidInput(f"an image says {image.media_type} and its data are {found}; correct one of them")
+    if not model.capabilities.vision:
+        raise ContentNotSupported(f"model {model.id!r} takes no images; leave them out or use a model with vision")
+    return attrs.evolve(image)
+
+
+def _check_base64(data: str) -> None:
+    if data[:5].lower() == "data:":
+        raise InvalidInput("image data begin with 'data:'; pass the part after the comma, without the data URI")
+    size = len(data) // 4 * 3 - data.count("=", -2)
+    if size > MAX_IMAGE_BYTES:
+        raise InvalidInput(f"an image has {size} bytes and may have {MAX_IMAGE_BYTES} (20 MiB); make it smaller")
+    body = data[:-2] + data[-2:].rstrip("=")
+    if len(data) % 4 or not data.isascii() or body.encode().translate(None, _ALPHABET):
+        raise InvalidInput("image data are no base64; pass base64.b64encode(data).decode(), without line breaks")
+
+
+def _media_type(head: bytes) -> str:
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if head.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return "image/webp"
+    return "of no known format"
+
+
+def _check_skills(names: Iterable[object], skills: Mapping[str, SkillDefinition]) -> None:
+    for name in names:
+        if not isinstance(name, str) or name not in skills:
+            known = ", ".join(skills) or "none"
+            raise SkillNotFound(f"no skill {name!r}; registered: {known}. Pass names, like skills=('commit',)")
