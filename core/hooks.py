@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 import attrs
 
@@ -41,16 +41,11 @@ class Tap:
 
 
 @attrs.frozen
-class Verdict:
-    """What a handler's answer means: go on with ``event``, or stop because of ``reason``."""
+class Verdict(Generic[E]):
+    """What a handler's answer means: go on with ``event``, or, if ``abort`` is not None, do not, for that reason."""
 
-    event: HookEvent
-    reason: str | None = None
-
-    @property
-    def aborted(self) -> bool:
-        """Whether the handler said Abort."""
-        return self.reason is not None
+    event: E
+    abort: str | None = None
 
 
 @attrs.frozen(eq=False)
@@ -115,7 +110,7 @@ def payload_for(event: E, tap: Tap) -> E:
     return attrs.evolve(event, plugin_config=tap.plugin_config)
 
 
-def judge(event: HookEvent, answer: object) -> Verdict:
+def judge(event: E, answer: object) -> Verdict[E]:
     """What ``answer`` of a handler that was given ``event`` means (semantics 6.4). Pure.
 
     Raises:
@@ -137,7 +132,7 @@ def judge(event: HookEvent, answer: object) -> Verdict:
             )
 
 
-def _accept(event: HookEvent, changed: object) -> HookEvent:
+def _accept(event: E, changed: object) -> E:
     """``event`` with the one field that may differ taken from ``changed``."""
     if type(changed) is not type(event):
         raise PluginError(
