@@ -17,14 +17,20 @@ _STOP_REASONS = {
     "model_context_window_exceeded": StopReason.LENGTH,
     "refusal": StopReason.CONTENT_FILTER,
 }
-_USAGE_NAMES = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_USAGE_NAMES = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "thinking_tokens",
+)
 
 
 @attrs.define
 class _Block:
     """A content block that is still arriving: ``start`` is how it was announced."""
 
-    start: Any
+    start: dict[str, Any]
     text: str = ""
     signature: str = ""
 
@@ -44,79 +50,72 @@ class MessageTranslator:
         """Whether the message was declared over."""
         return self._complete
 
-    def feed(self, item: Any) -> Iterable[ChatEvent]:
+    def feed(self, item: dict[str, Any]) -> Iterable[ChatEvent]:
         """One event. Kinds that mean nothing to us are passed over."""
-        match getattr(item, "type", None):
-            case "message_start":
-                self._count(getattr(item.message, "usage", None))
-            case "content_block_start":
-                yield from self._start(item.index, item.content_block)
-            case "content_block_delta":
-                yield from self._grow(item.index, item.delta)
-            case "content_block_stop":
-                yield from self._close(item.index)
-            case "message_delta":
-                self._count(getattr(item, "usage", None))
-                self._stop_reason = _STOP_REASONS.get(getattr(item.delta, "stop_reason", None) or "", self._stop_reason)
-            case "message_stop":
+        match item:
+            case {"type": "message_start", "message": {"usage": dict() as usage}}:
+                self._count(usage)
+            case {"type": "content_block_start", "index": int() as index, "content_block": dict() as start}:
+                yield from self._start(index, start)
+            case {"type": "content_block_delta", "index": int() as index, "delta": dict() as delta}:
+                yield from self._grow(self._blocks[index], delta)
+            case {"type": "content_block_stop", "index": int() as index}:
+                yield from self._close(self._blocks.pop(index))
+            case {"type": "message_delta", "delta": dict() as delta}:
+                self._count(item.get("usage") or {})
+                self._stop_reason = _STOP_REASONS.get(delta.get("stop_reason") or "", self._stop_reason)
+            case {"type": "message_stop"}:
                 self._complete = True
                 yield Done(self._token_usage(), self._stop_reason, self._provider_data())
 
-    def _start(self, index: int, start: Any) -> Iterator[ChatEvent]:
-        block = self._blocks[index] = _Block(start)
-        match start.type:
-            case "text" if start.text:
-                block.text = start.text
-                yield TextDelta(start.text)
-            case "thinking":
-                block.text = getattr(start, "thinking", None) or ""
-                block.signature = getattr(start, "signature", None) or ""
-                yield from [ReasoningDelta(block.text)] if block.text else []
+    def _start(self, index: int, start: dict[str, Any]) -> Iterator[ChatEvent]:
+        block = self._blocks[index] = _Block(start, signature=start.get("signature") or "")
+        match start:
+            case {"type": "text", "text": str() as text} if text:
+                block.text = text
+                yield TextDelta(text)
+            case {"type": "thinking", "thinking": str() as text} if text:
+                block.text = text
+                yield ReasoningDelta(text)
 
-    def _grow(self, index: int, delta: Any) -> Iterator[ChatEvent]:
-        block = self._blocks[index]
-        match delta.type:
-            case "text_delta" if delta.text:
-                block.text += delta.text
-                yield TextDelta(delta.text)
-            case "thinking_delta" if delta.thinking:
-                block.text += delta.thinking
-                yield ReasoningDelta(delta.thinking)
-            case "signature_delta":
-                block.signature += delta.signature
-            case "input_json_delta":
-                block.text += delta.partial_json
+    def _grow(self, block: _Block, delta: dict[str, Any]) -> Iterator[ChatEvent]:
+        match delta:
+            case {"type": "text_delta", "text": str() as text} if text:
+                block.text += text
+                yield TextDelta(text)
+            case {"type": "thinking_delta", "thinking": str() as text} if text:
+                block.text += text
+                yield ReasoningDelta(text)
+            case {"type": "signature_delta", "signature": str() as text}:
+                block.signature += text
+            case {"type": "input_json_delta", "partial_json": str() as text}:
+                block.text += text
 
-    def _close(self, index: int) -> Iterator[ChatEvent]:
-        block = self._blocks.pop(index)
-        start = block.start
-        match start.type:
-            case "text":
+    def _close(self, block: _Block) -> Iterator[ChatEvent]:
+        match block.start:
+            case {"type": "text"}:
                 self._content.append({"type": "text", "characters": len(block.text)})
-            case "thinking":
-                thinking = {"thinking": block.text, "signature": block.signature}
-                self._content.append({"type": "thinking", **thinking})
-            case "redacted_thinking":
-                self._content.append({"type": "redacted_thinking", "data": start.data})
-            case "tool_use":
+            case {"type": "thinking"}:
+                self._content.append({"type": "thinking", "thinking": block.text, "signature": block.signature})
+            case {"type": "redacted_thinking", "data": data}:
+                self._content.append({"type": "redacted_thinking", "data": data})
+            case {"type": "tool_use", "id": call_id, "name": name}:
                 self._content.append({"type": "tool_use"})
                 # A server that sends no pieces has put all of it into the announcement.
-                yield tool_call(start.id, start.name, block.text or json_text(getattr(start, "input", None) or {}))
+                yield tool_call(call_id, name, block.text or json_text(block.start.get("input") or {}))
 
-    def _count(self, usage: Any) -> None:
+    def _count(self, usage: dict[str, Any]) -> None:
         """Counts are cumulative: what is said last holds, what is not said stays."""
-        for name in _USAGE_NAMES:
-            if (count := getattr(usage, name, None)) is not None:
-                self._usage[name] = count
-        thought = getattr(getattr(usage, "output_tokens_details", None), "thinking_tokens", None)
-        self._usage["thinking_tokens"] = thought or self._usage.get("thinking_tokens", 0)
+        details = usage.get("output_tokens_details") or {}
+        said = {**usage, "thinking_tokens": details.get("thinking_tokens")}
+        self._usage |= {name: said[name] for name in _USAGE_NAMES if said.get(name) is not None}
 
     def _token_usage(self) -> TokenUsage | None:
-        fresh, made, read, written = (self._usage.get(name, 0) for name in _USAGE_NAMES)
+        fresh, made, read, written, thought = (self._usage.get(name, 0) for name in _USAGE_NAMES)
         if not any((fresh, made, read, written)):
             return None
         # This API counts cached input beside the rest; a TokenUsage counts it as a part.
-        return TokenUsage(fresh + read + written, made, read, written, self._usage["thinking_tokens"])
+        return TokenUsage(fresh + read + written, made, read, written, thought)
 
     def _provider_data(self) -> dict[str, Any] | None:
         """The order of the blocks, kept only when there is thinking to hand back."""

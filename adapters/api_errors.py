@@ -139,19 +139,36 @@ def _text(error: BaseException) -> str:
 
 
 def failure_of(error: Any) -> Failure:
-    """What an ``APIError`` of an SDK holds. An error in mid-stream carries the status 200, which says nothing."""
-    details = error.body if isinstance(error.body, dict) else {}
-    details = details["error"] if isinstance(details.get("error"), dict) else details
-    names = frozenset(str(details[key]) for key in ("code", "type") if details.get(key) is not None)
+    """What an ``APIError`` of an SDK holds."""
+    details = _details(error.body)
     response = getattr(error, "response", None)
-    status = getattr(error, "status_code", None)
     return Failure(
         message=str(details.get("message") or error)[:1000],
-        status=status if status is not None and status >= 400 else _status_in(names),
-        names=names,
+        status=getattr(error, "status_code", None),
+        names=_names(details),
         headers={} if response is None else response.headers,
         searched=str(error.body)[:4000],
     )
+
+
+def stream_failure(item: Mapping[str, Any]) -> AgentError | None:
+    """The error that a server reports in place of the next piece of its stream, if ``item`` is one."""
+    if not item.get("error"):
+        return None
+    details = _details(item)
+    names = _names(details)
+    message = str(details.get("message") or item["error"])[:1000]
+    return judge(Failure(message, _status_in(names), names, searched=str(item)[:4000]))
+
+
+def _details(body: object) -> Mapping[str, Any]:
+    """The error object, which stands alone or under ``error``."""
+    details = body if isinstance(body, dict) else {}
+    return details["error"] if isinstance(details.get("error"), dict) else details
+
+
+def _names(details: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(str(details[key]) for key in ("code", "type") if details.get(key) is not None)
 
 
 def _status_in(names: frozenset[str]) -> int | None:

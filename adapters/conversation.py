@@ -134,7 +134,7 @@ def data_url(image: ImageBlock) -> str:
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
     """The arguments as an object, also when the model's text was none: many servers parse them again."""
-    return thaw(call.arguments) if call.raw_arguments is None else {"invalid_json": call.raw_arguments}  # type: ignore[no-any-return]  # thaw keeps the shape
+    return thaw(call.arguments) if call.raw_arguments is None else {"invalid_json": call.raw_arguments}
 
 
 def tool_call(call_id: str, name: str, text: str, **more: Any) -> ToolCall:

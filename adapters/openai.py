@@ -11,6 +11,7 @@ runtime's policy rules. The body of a request and the meaning of its answer are 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator, Iterable, Sequence
 from types import TracebackType
@@ -26,7 +27,7 @@ from .sdk_client import ClientHolder, import_sdk, model_infos
 from .sdk_stream import SdkStream, Translator
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, BaseModel
 
 _WINDOW = 128_000
 
@@ -121,18 +122,15 @@ def _limit_name(host: str) -> str:
 
 
 class _Whole:
-    """The answer of a model that does not stream, as a stream of one item."""
+    """The answer of a model that does not stream, told as a stream of one event."""
 
-    def __init__(self, response: Any) -> None:
-        self._left = [response]
+    def __init__(self, answer: BaseModel) -> None:
+        self._answer = answer
+        self.response = self
 
-    def __aiter__(self) -> AsyncIterator[Any]:
-        return self
-
-    async def __anext__(self) -> Any:
-        if not self._left:
-            raise StopAsyncIteration
-        return self._left.pop()
+    async def aiter_bytes(self) -> AsyncIterator[bytes]:
+        """The one event."""
+        yield b"data: " + json.dumps(self._answer.to_dict(mode="json", warnings=False)).encode() + b"\n\n"
 
     async def close(self) -> None:
         """Nothing is open."""

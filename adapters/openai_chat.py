@@ -59,7 +59,9 @@ def _response_format(request: ChatRequest) -> dict[str, Any] | None:
 
 
 def _messages(request: ChatRequest, capabilities: ModelCapabilities) -> list[dict[str, Any]]:
-    messages = [{"role": "system", "content": request.system.text}] if request.system.text.strip() else []
+    messages: list[dict[str, Any]] = []
+    if request.system.text.strip():
+        messages.append({"role": "system", "content": request.system.text})
     for part in parts(request.messages, notes_as_user=not capabilities.system_messages):
         match part:
             case Said():
@@ -122,33 +124,33 @@ class ChatTranslator:
         """Whether a finish reason came."""
         return self._finish_reason is not None
 
-    def feed(self, item: Any) -> Iterable[ChatEvent]:
+    def feed(self, item: dict[str, Any]) -> Iterable[ChatEvent]:
         """One chunk, or a whole completion of a model that does not stream."""
         # Several reports of one response are cumulative: the last one counts.
-        if (usage := getattr(item, "usage", None)) is not None:
+        if usage := item.get("usage"):
             self._usage = usage_of(usage)
-        for choice in getattr(item, "choices", None) or ():
+        for choice in item.get("choices") or ():
             # A server that ignores n=1 shall not mix two answers.
-            if not getattr(choice, "index", 0):
+            if not choice.get("index"):
                 yield from self._choice(choice)
 
-    def _choice(self, choice: Any) -> Iterator[ChatEvent]:
-        delta = getattr(choice, "delta", None) or getattr(choice, "message", None)
-        reasoning = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
+    def _choice(self, choice: dict[str, Any]) -> Iterator[ChatEvent]:
+        delta = choice.get("delta") or choice.get("message") or {}
+        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if reasoning and isinstance(reasoning, str):
             yield ReasoningDelta(reasoning)
-        for text in (getattr(delta, "content", None), getattr(delta, "refusal", None)):
+        for text in (delta.get("content"), delta.get("refusal")):
             if text:
                 yield TextDelta(text)
-        for piece in getattr(delta, "tool_calls", None) or ():
+        for piece in delta.get("tool_calls") or ():
             self._grow(piece)
-        self._finish_reason = getattr(choice, "finish_reason", None) or self._finish_reason
+        self._finish_reason = choice.get("finish_reason") or self._finish_reason
 
-    def _grow(self, piece: Any) -> None:
-        call = self._call_of(getattr(piece, "index", None), getattr(piece, "id", None) or "")
-        function = getattr(piece, "function", None)
-        call.name = call.name or getattr(function, "name", None) or ""
-        arguments = getattr(function, "arguments", None)
+    def _grow(self, piece: dict[str, Any]) -> None:
+        call = self._call_of(piece.get("index"), piece.get("id") or "")
+        function = piece.get("function") or {}
+        call.name = call.name or function.get("name") or ""
+        arguments = function.get("arguments")
         if arguments is not None:
             call.arguments += arguments if isinstance(arguments, str) else json_text(arguments)
 
@@ -177,18 +179,14 @@ class ChatTranslator:
         return _STOP_REASONS.get(finish_reason, usual)
 
 
-def usage_of(usage: Any) -> TokenUsage:
+def usage_of(usage: dict[str, Any]) -> TokenUsage:
     """Token counts of either OpenAI API; what the server does not say is 0."""
-    sent = getattr(usage, "prompt_tokens_details", None) or getattr(usage, "input_tokens_details", None)
-    made = getattr(usage, "completion_tokens_details", None) or getattr(usage, "output_tokens_details", None)
+    sent = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
+    made = usage.get("completion_tokens_details") or usage.get("output_tokens_details") or {}
     return TokenUsage(
-        input_tokens=_count(usage, "prompt_tokens", "input_tokens"),
-        output_tokens=_count(usage, "completion_tokens", "output_tokens"),
-        cache_read_tokens=_count(sent, "cached_tokens") or _count(usage, "prompt_cache_hit_tokens"),
-        cache_write_tokens=_count(sent, "cache_write_tokens"),
-        reasoning_tokens=_count(made, "reasoning_tokens"),
+        input_tokens=usage.get("prompt_tokens") or usage.get("input_tokens") or 0,
+        output_tokens=usage.get("completion_tokens") or usage.get("output_tokens") or 0,
+        cache_read_tokens=sent.get("cached_tokens") or usage.get("prompt_cache_hit_tokens") or 0,
+        cache_write_tokens=sent.get("cache_write_tokens") or 0,
+        reasoning_tokens=made.get("reasoning_tokens") or 0,
     )
-
-
-def _count(holder: Any, *names: str) -> int:
-    return next((count for name in names if (count := getattr(holder, name, None))), 0)

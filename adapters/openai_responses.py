@@ -124,41 +124,42 @@ class ResponsesTranslator:
         """Whether the response was declared over."""
         return self._complete
 
-    def feed(self, item: Any) -> Iterable[ChatEvent]:
+    def feed(self, item: dict[str, Any]) -> Iterable[ChatEvent]:
         """One event. Kinds that mean nothing to us are passed over."""
-        match kind := getattr(item, "type", None):
-            case "response.output_item.done":
-                yield from self._item(item.item)
-            case "response.completed" | "response.incomplete":
-                yield self._done(item.response)
-            case "response.failed":
-                raise _failure(getattr(item.response, "error", None))
-            case "error":
+        match item:
+            case {"type": "response.output_item.done", "item": dict() as made}:
+                yield from self._item(made)
+            case {"type": "response.completed" | "response.incomplete", "response": dict() as response}:
+                yield self._done(response)
+            case {"type": "response.failed", "response": {"error": dict() as error}}:
+                raise _failure(error)
+            case {"type": "error" | "response.failed"}:
                 raise _failure(item)
-            case str() if kind in _DELTAS and item.delta:
-                yield _DELTAS[kind](item.delta)
+            case {"type": str() as kind, "delta": str() as text} if kind in _DELTAS and text:
+                yield _DELTAS[kind](text)
 
-    def _item(self, item: Any) -> Iterator[ChatEvent]:
-        match item.type:
-            case "function_call":
+    def _item(self, item: dict[str, Any]) -> Iterator[ChatEvent]:
+        match item:
+            case {"type": "function_call", "call_id": call_id, "name": name}:
                 self._called = True
                 self._output.append({"type": "function_call"})
-                yield tool_call(item.call_id, item.name, item.arguments)
-            case "message":
+                yield tool_call(call_id, name, item.get("arguments") or "")
+            case {"type": "message"}:
                 self._output.append({"type": "message"})
-            case "reasoning" if getattr(item, "encrypted_content", None):
-                self._output.append(_reasoning_item(item))
+            case {"type": "reasoning", "encrypted_content": str()}:
+                kept = ("type", "id", "summary", "encrypted_content")
+                self._output.append({"summary": []} | {name: item[name] for name in kept if name in item})
 
-    def _done(self, response: Any) -> Done:
+    def _done(self, response: dict[str, Any]) -> Done:
         self._complete = True
-        usage = getattr(response, "usage", None)
-        return Done(None if usage is None else usage_of(usage), self._stop_reason(response), self._provider_data())
+        usage = response.get("usage")
+        return Done(usage_of(usage) if usage else None, self._stop_reason(response), self._provider_data())
 
-    def _stop_reason(self, response: Any) -> StopReason:
-        match getattr(getattr(response, "incomplete_details", None), "reason", None):
-            case "max_output_tokens" | "max_tokens":
+    def _stop_reason(self, response: dict[str, Any]) -> StopReason:
+        match response.get("incomplete_details"):
+            case {"reason": "max_output_tokens" | "max_tokens"}:
                 return StopReason.LENGTH
-            case "content_filter":
+            case {"reason": "content_filter"}:
                 return StopReason.CONTENT_FILTER
         return StopReason.TOOL_USE if self._called else StopReason.END_TURN
 
@@ -172,12 +173,6 @@ class ResponsesTranslator:
         return ()
 
 
-def _reasoning_item(item: Any) -> dict[str, Any]:
-    summary = [{"type": "summary_text", "text": part.text} for part in getattr(item, "summary", None) or ()]
-    return {"type": "reasoning", "id": item.id, "summary": summary, "encrypted_content": item.encrypted_content}
-
-
-def _failure(error: Any) -> AgentError:
-    code = getattr(error, "code", None)
-    message = getattr(error, "message", None) or "the server gave up on the response without saying why"
-    return judge(Failure(message, names=frozenset([code] if code else [])))
+def _failure(error: dict[str, Any]) -> AgentError:
+    message = error.get("message") or "the server gave up on the response without saying why"
+    return judge(Failure(message, names=frozenset(filter(None, [error.get("code")]))))

@@ -1,6 +1,8 @@
-"""An SDK's stream as chat events, left cleanly whatever happens (semantics 4, 14).
+"""A response that an SDK opened, as chat events, left cleanly whatever happens (semantics 4, 14).
 
-Knows neither SDK: it is given a way to open the stream, a translator without I/O, and a way to explain exceptions.
+Knows neither SDK: it is given a way to open the stream, a translator without I/O, and a way to explain exceptions. The
+SDK makes the request; the body is read here. Under Trio the SDKs' own iterators leave half-read generators to the
+garbage collector, even at the ordinary end of a stream.
 
     stream = SdkStream(open=lambda: client.create(stream=True, ...), translator=ChatTranslator(), explain=explain)
     async with stream:
@@ -9,8 +11,9 @@ Knows neither SDK: it is given a way to open the stream, a translator without I/
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Protocol
@@ -20,20 +23,40 @@ import trio
 
 from ..messages.chat import ChatEvent
 from ..messages.errors import AgentError
+from .api_errors import stream_failure
+from .sse import SseDecoder, SseEvent
 
 # How long to wait, after the last event, for the end of the body that lets the connection be used again.
 _TAIL_SECONDS = 0.1
 
 
+class ByteResponse(Protocol):
+    """The part of an HTTP response that is used."""
+
+    def aiter_bytes(self) -> AsyncIterator[bytes]:
+        """The body, decompressed."""
+
+
+class OpenedStream(Protocol):
+    """The part of an SDK's stream that is used."""
+
+    @property
+    def response(self) -> ByteResponse:
+        """The HTTP response, its body unread."""
+
+    async def close(self) -> None:
+        """Give the connection back."""
+
+
 class Translator(Protocol):
-    """Turns what an SDK yields into chat events. Pure: no I/O, no clock."""
+    """Turns the objects in a stream into chat events. Pure: no I/O, no clock."""
 
     @property
     def complete(self) -> bool:
         """Whether the model's last word is known."""
 
-    def feed(self, item: Any) -> Iterable[ChatEvent]:
-        """What one item of the stream means."""
+    def feed(self, item: dict[str, Any]) -> Iterable[ChatEvent]:
+        """What one object of the stream means."""
 
     def finish(self) -> Iterable[ChatEvent]:
         """What is left to say when the stream has ended. Nothing, not even `Done`, if it ended too early."""
@@ -50,16 +73,19 @@ class SdkStream:
         AgentError: never an exception of the SDK.
     """
 
-    _open: Callable[[], Awaitable[Any]]
+    _open: Callable[[], Awaitable[OpenedStream]]
     _translator: Translator
     _explain: Callable[[Exception, bool], AgentError]
-    _source: Any = attrs.field(init=False, default=None)
+    _decoder: SseDecoder = attrs.field(init=False, factory=SseDecoder)
     _ready: deque[ChatEvent] = attrs.field(init=False, factory=deque)
     _over: bool = attrs.field(init=False, default=False)
+    _opened: OpenedStream = attrs.field(init=False)
+    _chunks: AsyncIterator[bytes] = attrs.field(init=False)
 
     async def __aenter__(self) -> SdkStream:
         with self._mapped(streaming=False):
-            self._source = await self._open()
+            self._opened = await self._open()
+        self._chunks = self._opened.response.aiter_bytes()
         return self
 
     def __aiter__(self) -> SdkStream:
@@ -69,18 +95,36 @@ class SdkStream:
         while not self._ready:
             if self._over:
                 raise StopAsyncIteration
-            await self._read()
+            with self._mapped(streaming=True):
+                await self._read()
         return self._ready.popleft()
 
     async def _read(self) -> None:
-        with self._mapped(streaming=True):
-            try:
-                item = await anext(self._source)
-            except StopAsyncIteration:
-                self._over = True
-                self._ready.extend(self._translator.finish())
-                return
+        try:
+            chunk = await anext(self._chunks)
+        except StopAsyncIteration:
+            self._take(self._decoder.flush())
+            self._end()
+        else:
+            self._take(self._decoder.feed(chunk))
+
+    def _take(self, events: Iterable[SseEvent]) -> None:
+        for event in events:
+            if event.data.strip() == "[DONE]":
+                self._end()
+            elif not self._over:
+                self._translate(json.loads(event.data))
+
+    def _translate(self, item: Any) -> None:
+        if isinstance(item, dict):
+            if (error := stream_failure(item)) is not None:
+                raise error
             self._ready.extend(self._translator.feed(item))
+
+    def _end(self) -> None:
+        if not self._over:
+            self._over = True
+            self._ready.extend(self._translator.finish())
 
     @contextmanager
     def _mapped(self, *, streaming: bool) -> Iterator[None]:
@@ -103,7 +147,7 @@ class SdkStream:
     async def _leave(self) -> None:
         """Close, at once.
 
-        The SDK's stream is a pile of async generators. Dropped half-way they would be left to the garbage collector;
+        A body is read through a pile of async generators. Dropped half-way they would be left to the garbage collector;
         read on in a scope that is already cancelled, each of them unwinds in order and closes what it holds. The shield
         keeps an outer cancellation from replacing the exception that is on its way out; it ends where it starts.
         """
@@ -112,10 +156,10 @@ class SdkStream:
             try:
                 await self._read_to_the_end()
             finally:
-                await self._source.close()
+                await self._opened.close()
 
     async def _read_to_the_end(self) -> None:
         # Whatever the server still says, nobody listens any more; StopAsyncIteration is the expected end.
         with suppress(Exception):
             while True:
-                await anext(self._source)
+                await anext(self._chunks)
