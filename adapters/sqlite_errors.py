@@ -41,6 +41,7 @@ _ADVICE = {
     "FullError": "the disk is full; free some space - nothing of this call was stored",
     "BusyError": "another program holds its lock; end that program or try again",
     "CantOpenError": "it cannot be opened; check that it is a file that you may read and write",
+    "IOError": "reading or writing it failed; check the disk, or restore the file from a backup",
     "TooBigError": "a value in it exceeds SQLite's limit of a billion bytes",
 }
 _WORTH_A_RETRY = frozenset({"FullError", "BusyError", "IOError", "NoMemError"})
@@ -64,5 +65,7 @@ def errors_of(kind: type[AgentError], path: str) -> Iterator[None]:
     except apsw.Error as error:
         again = type(error).__name__ in _WORTH_A_RETRY
         raise kind(f"{path}: {_explain(error, path)}", retryable=again) from error
+    except UnicodeDecodeError as error:
+        raise kind(f"{path}: {_ADVICE['CorruptError']}") from error
     except UnicodeEncodeError as error:
         raise kind(f"{path}: text with half a surrogate pair cannot be stored; replace it first") from error

@@ -74,7 +74,17 @@ def _rows(db: apsw.Connection, clause: str, values: Sequence[object]) -> Iterato
 
 
 def _row(db: apsw.Connection, session_id: str) -> tuple[int, _Row] | None:
-    return next(iter([*_rows(db, "WHERE session_id = ?", (session_id,))]), None)
+    for found in [*_rows(db, "WHERE session_id = ?", (session_id,))]:
+        return found
+    _check_that_none_are_lost(db)
+    return None
+
+
+def _check_that_none_are_lost(db: apsw.Connection) -> None:
+    # Before "there is no such session" is said: the table and its indexes must name the same ones.
+    found = db.execute("PRAGMA integrity_check('sessions')").get
+    if found != "ok":
+        raise Refused("its list of sessions is damaged; restore the file from a backup")
 
 
 def save(db: apsw.Connection, session_id: str, events: Sequence[SessionEvent]) -> None:
@@ -137,6 +147,7 @@ def _event(session_id: str, seq: int, body: str) -> SessionEvent:
 def page(db: apsw.Connection, cursor: str | None, limit: int) -> SessionPage:
     """Summaries after ``cursor``, the newest first."""
     wanted = max(1, limit)
+    _check_that_none_are_lost(db)
     after = (math.inf, "") if cursor is None else _parse(cursor)
     clause = "WHERE (updated_at, session_id) < (?, ?) ORDER BY updated_at DESC, session_id DESC LIMIT ?"
     rows = [row for _, row in _rows(db, clause, (*after, wanted + 1))]
@@ -157,6 +168,7 @@ def _parse(cursor: str) -> tuple[int, str]:
 def find(db: apsw.Connection, query: str) -> tuple[SessionSummary, ...]:
     """Summaries whose id begins with ``query`` or whose title holds it, the newest first."""
     wanted = fold(query)
+    _check_that_none_are_lost(db)
     rows = [row for _, row in _rows(db, "ORDER BY updated_at DESC, session_id DESC", ())]
     return tuple(row.summary() for row in rows if row.session_id.startswith(query) or wanted in fold(row.title))
 
