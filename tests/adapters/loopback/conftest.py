@@ -12,7 +12,6 @@ import attrs
 import h11
 import pytest
 import trio
-
 from youyou.core.ports import ModelProvider
 from youyou.messages.chat import ChatEvent, ChatRequest, SystemPrompt
 from youyou.messages.history import Message, UserMessage
@@ -129,7 +128,7 @@ async def server(nursery: trio.Nursery) -> AsyncIterator[ApiServer]:
     server = ApiServer(f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}")
     nursery.start_soon(partial(trio.serve_listeners, server.serve, listeners))
     yield server
-    gc.collect()  # what the test dropped warns while the test is still to blame
+    gc.collect(1)  # what the test dropped warns while the test is still to blame
     nursery.cancel_scope.cancel(reason="the test is over")
 
 
