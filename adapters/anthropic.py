@@ -87,7 +87,9 @@ class AnthropicProvider:
             body.pop("tools", None)
 
         async def open_stream() -> Any:
-            return await self._client.get().messages.create(**body)
+            required = {name: body.pop(name) for name in ("model", "max_tokens", "messages", "stream")}
+            # The SDK's own parameters come and go with its versions (temperature went); the API takes them all.
+            return await self._client.get().messages.create(**required, extra_body=body)
 
         return SdkStream(open_stream, MessageTranslator(), self._explain)
 
