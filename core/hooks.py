@@ -27,7 +27,7 @@ E = TypeVar("E", bound=HookEvent)
 HOOKS: tuple[type[HookEvent], ...] = get_args(HookEvent)
 
 # The one field of an event that a handler may change, by kind of event; the others may change nothing.
-CHANGEABLE: dict[type[HookEvent], str] = {TurnStart: "dynamic_sections", BeforeToolUse: "arguments"}
+CHANGEABLE: dict[type[Any], str] = {TurnStart: "dynamic_sections", BeforeToolUse: "arguments"}
 
 
 @attrs.frozen(eq=False)
