@@ -28,18 +28,16 @@ _TOO_LONG_NAMES = {
 # Wordings of servers that give no code of their own: one line each, so that the next one is easily added.
 _TOO_LONG = re.compile(
     r"maximum (context|prompt|model) length"
-    r"|exceeds? (the )?(context|model token|model's maximum)"
-    r"|exceeds? the (maximum (number of tokens|context)|limit of \d+ tokens|available context)"
-    r"|exceeds? (the )?(max|maximum)( input)? tokens"
-    r"|(context|prompt) (length|window|size) (is )?(exceed|limit|overflow)"
-    r"|context window exceed"
-    r"|(prompt|input|request) (is )?too (long|large for)"
+    r"|exceed(s|ed)? (the )?(available |maximum )?(context|model token limit|number of tokens)"
+    r"|token count .*exceeds the (limit|maximum)"
+    r"|context (length|window) exceeds"
+    r"|exceeded max context"
+    r"|(prompt|input) (is )?too long"
     r"|too large for model with \d+ maximum context"
     r"|reduce the length of the (messages|prompt|input)"
     r"|`inputs` tokens \+ `max_new_tokens` must be"
     r"|range of input length should be"
-    r"|greater than the context length"
-    r"|tokens? to keep .*context|keep the first \d+ tokens when context",
+    r"|greater than the context length",
     re.IGNORECASE,
 )
 
@@ -56,7 +54,6 @@ class Failure:
     status: int | None = None
     names: frozenset[str] = frozenset()
     headers: Mapping[str, str] = attrs.field(factory=dict)
-    searched: str = ""
 
 
 def judge(failure: Failure) -> AgentError:
@@ -73,7 +70,7 @@ def _is_too_long(failure: Failure) -> bool:
         return False
     if failure.names & _TOO_LONG_NAMES or failure.status == 413:
         return True
-    return _TOO_LONG.search(f"{failure.message}\n{failure.searched}") is not None
+    return _TOO_LONG.search(failure.message) is not None
 
 
 def _is_temporary(failure: Failure) -> bool:
@@ -143,11 +140,10 @@ def failure_of(error: Any) -> Failure:
     details = _details(error.body)
     response = getattr(error, "response", None)
     return Failure(
-        message=str(details.get("message") or error)[:1000],
+        message=str(details.get("message") or error.body or error)[:1000],
         status=getattr(error, "status_code", None),
         names=_names(details),
         headers={} if response is None else response.headers,
-        searched=str(error.body)[:4000],
     )
 
 
@@ -158,7 +154,7 @@ def stream_failure(item: Mapping[str, Any]) -> AgentError | None:
     details = _details(item)
     names = _names(details)
     message = str(details.get("message") or item["error"])[:1000]
-    return judge(Failure(message, _status_in(names), names, searched=str(item)[:4000]))
+    return judge(Failure(message, _status_in(names), names))
 
 
 def _details(body: object) -> Mapping[str, Any]:
