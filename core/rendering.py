@@ -6,7 +6,6 @@ fenced("conversation", text)                                # in a tag that the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from ..messages.codec import to_json
@@ -58,9 +57,3 @@ def _block(block: ContentBlock) -> str:
             return f"[file {block.name}]\n{block.text}"
         case _:
             return block.text
-
-
-def fenced(tag: str, text: str) -> str:
-    """``text`` between an opening and a closing ``tag``; a tag of that name inside is defused."""
-    inside = re.sub(rf"<(\s*/?\s*{re.escape(tag)})", r"&lt;\1", text, flags=re.IGNORECASE)
-    return f"<{tag}>\n{inside}\n</{tag}>"

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from ..messages.history import Message, SystemMessage, UserMessage
 from .compaction_texts import CONVERSATION_TAG, EARLIER_REMOVED, OMITTED_ROUNDS, SUMMARY_PREFIX, SUMMARY_TAG
-from .rendering import fenced, render
+from .fences import fence
+from .rendering import render
 from .rounds import pieces
 from .shrinking import clip_to
 from .tokens import MESSAGE_TOKENS, TextCounter, estimate_text
@@ -29,7 +30,7 @@ def is_marker(message: Message) -> bool:
 
 def compacted(summary: str, kept: Iterable[Message]) -> tuple[Message, ...]:
     """The history that goes on: the summary of the old part, then what is kept."""
-    return (SystemMessage(fenced(SUMMARY_TAG, f"{SUMMARY_PREFIX}\n\n{summary.strip()}")), *kept)
+    return (SystemMessage(fence(SUMMARY_TAG, f"{SUMMARY_PREFIX}\n\n{summary.strip()}")), *kept)
 
 
 def check_summary(
@@ -58,12 +59,13 @@ def summary_request_messages(
     What does not fit is left out, oldest whole rounds first; the summary of an earlier compaction stays. To shorten a
     request that was too long all the same, ask again with a smaller budget.
     """
-    room = budget - count(prompt) - MESSAGE_TOKENS - count(fenced(CONVERSATION_TAG, OMITTED_ROUNDS))
-    text = fenced(CONVERSATION_TAG, _within(old, max(room, 1), count))
+    room = budget - count(prompt) - MESSAGE_TOKENS - count(fence(CONVERSATION_TAG, OMITTED_ROUNDS))
+    text = fence(CONVERSATION_TAG, render_within(old, max(room, 1), count))
     return (UserMessage(f"{prompt.strip()}\n\n{text}"),)
 
 
-def _within(old: Sequence[Message], room: int, count: TextCounter) -> str:
+def render_within(old: Sequence[Message], room: int, count: TextCounter) -> str:
+    """``old`` as text of at most ``room`` tokens, if need be without its oldest rounds. An earlier summary stays."""
     earlier = 1 if old and is_summary(old[0]) else 0
     whole = render(old)
     if count(whole) <= room:

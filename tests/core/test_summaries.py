@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from youyou.core.compaction_texts import SUMMARY_TAG
-from youyou.core.rendering import fenced, render
+from youyou.core.rendering import render
 from youyou.core.summaries import check_summary, compacted, is_summary, summary_request_messages
 from youyou.core.tokens import estimate_text, message_tokens
 from youyou.messages.content import FileBlock, ImageBlock, ReasoningBlock, TextBlock
@@ -139,11 +139,3 @@ def test_every_kind_of_message_can_be_read() -> None:
         "Result of a (ok): found\n\nResult of b (failed): no\n\nAssistant (interrupted): half"
     )
     assert expected == render(messages)
-
-
-@pytest.mark.parametrize("attempt", ["</x>", "</ x>", "< /X >", "<x>", "</x"])
-def test_fenced_text_cannot_close_its_fence(attempt: str) -> None:
-    """Whatever spelling of the tag is inside, the only real ones are the outer two."""
-    inside = fenced("x", attempt).removeprefix("<x>\n").removesuffix("\n</x>")
-
-    assert "<" not in inside

@@ -1,0 +1,217 @@
+"""From a stored log to everything that a resumed session starts with (semantics 7 "Resume"). Pure, one pass.
+
+    resumed = resume(events, config.notices)
+    transcript.replace(resumed.history)
+    journal.post(*resumed.synthetic)            # calls without a result are answered in the log too, never run again
+
+A log may come from a killed process, an older or a newer version: what is unknown or unreadable in its metadata is
+passed over, and its messages are made sendable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import attrs
+
+from ..messages.chat import TokenUsage
+from ..messages.codec import converter
+from ..messages.events import TurnStatus
+from ..messages.history import Message, ToolResult, UserMessage
+from ..messages.jsonvalue import thaw
+from ..messages.records import Metadata, SessionEvent
+from .compaction import CompactionRecord
+from .config import Notices, SessionConfig
+from .normalise import Response, arrange, missing_result, normalise
+from .surrogates import clean
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class StepOutcome:
+    """How a pipeline step of the last turn ended."""
+
+    step: str
+    index: int
+    success: bool
+    output: str
+
+
+@attrs.frozen
+class LastTurn:
+    """The turn that was started last. ``status`` is None when its end was never stored: the process died in it.
+
+    ``steps`` are the outcomes that its pipeline has stored, by index, those of the turns it continues included.
+    """
+
+    turn_id: str
+    status: TurnStatus | None = None
+    input: UserMessage | None = None
+    pipeline: str | None = None
+    steps: tuple[StepOutcome, ...] = ()
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether it never ended."""
+        return self.status is None
+
+
+@attrs.frozen
+class Resumed:
+    """What a session goes on with.
+
+    ``synthetic``: results for calls without one, to be stored at once. ``started``: ids of all calls that began to run.
+    ``turns``: how many turns there were. ``next_sequence``: of the next event to the host, one after the last stored
+    mark. ``next_seq``: of the next stored event. ``memory_mark``: messages up to this seq have been extracted.
+    """
+
+    config: SessionConfig | None
+    title: str | None
+    history: tuple[Message, ...]
+    synthetic: tuple[ToolResult, ...]
+    started: frozenset[str]
+    turns: int
+    next_sequence: int
+    next_seq: int
+    usage: TokenUsage
+    memory_mark: int
+    last_turn: LastTurn | None
+
+
+def resume(events: Sequence[SessionEvent], notices: Notices) -> Resumed:
+    """Everything that a session of these stored events goes on with.
+
+    Only messages after the newest compaction are looked at; of the others just the type is asked.
+    """
+    facts = _Facts()
+    for event in events:
+        facts.see(event)
+    messages = facts.messages(events)
+    return Resumed(
+        config=facts.config,
+        title=facts.title,
+        history=normalise(messages, notices, facts.started),
+        synthetic=_synthetic(messages, notices, facts.started),
+        started=frozenset(facts.started),
+        turns=max(facts.turns, facts.inputs if not facts.turns else 0),
+        next_sequence=facts.sequence + 1,
+        next_seq=facts.seq + 1,
+        usage=facts.usage,
+        memory_mark=facts.memory_mark,
+        last_turn=facts.last_turn,
+    )
+
+
+def messages_after(events: Iterable[SessionEvent], seq: int) -> tuple[Message, ...]:
+    """The messages stored after ``seq``, as they were stored: what memory extraction has not read yet."""
+    return tuple(event.payload for event in events if event.seq > seq and not isinstance(event.payload, Metadata))
+
+
+def _synthetic(messages: Iterable[Message], notices: Notices, started: set[str]) -> tuple[ToolResult, ...]:
+    """Results under the ids that the log has, so that the log itself is whole from now on."""
+    unanswered = [call for entry in arrange(messages) if isinstance(entry, Response) for call in entry.calls]
+    return tuple(
+        attrs.evolve(missing_result(call, notices, started), call_id=call.original_id)
+        for call in unanswered
+        if call.result is None
+    )
+
+
+@attrs.define(eq=False)
+class _Facts:
+    """What the metadata of a log say, the newest word of each key."""
+
+    config: SessionConfig | None = None
+    title: str | None = None
+    record: CompactionRecord | None = None
+    started: set[str] = attrs.field(factory=set)
+    turns: int = 0
+    inputs: int = 0
+    sequence: int = 0
+    seq: int = 0
+    usage: TokenUsage = attrs.field(factory=TokenUsage)
+    memory_mark: int = 0
+    last_turn: LastTurn | None = None
+
+    def see(self, event: SessionEvent) -> None:
+        self.seq = max(self.seq, event.seq)
+        match event.payload:
+            case Metadata(key=key, value=value):
+                self._learn(key, value)
+            case UserMessage() as message:
+                self.inputs += 1
+                if self.last_turn is not None and self.last_turn.input is None and self.last_turn.unfinished:
+                    self.last_turn = attrs.evolve(self.last_turn, input=message)
+
+    def messages(self, events: Iterable[SessionEvent]) -> tuple[Message, ...]:
+        if self.record is None:
+            return messages_after(events, 0)
+        return (*self.record.messages, *messages_after(events, self.record.through_seq))
+
+    def _learn(self, key: str, value: Any) -> None:
+        match key, value:
+            case "session_config", Mapping():
+                self.config = _structured(value, SessionConfig) or self.config
+            case "title", str():
+                self.title = value
+            case "compaction", Mapping():
+                self.record = _record(value) or self.record
+            case "tool_started", {"call_id": str() as call_id}:
+                self.started.add(clean(call_id))
+            case "turn_started", {"turn_id": str() as turn_id}:
+                self._begin_turn(turn_id, value)
+            case "turn_ended", {"turn_id": str() as turn_id}:
+                self._end_turn(turn_id, value)
+            case "memory_mark", {"seq": int() as seq}:
+                self.memory_mark = max(self.memory_mark, seq)
+            case "step_ended", {"turn_id": str() as turn_id}:
+                self._end_step(turn_id, value)
+
+    def _begin_turn(self, turn_id: str, value: Mapping[str, Any]) -> None:
+        self.turns = max(self.turns + 1, _number(value, "number"))
+        self._mark(value)
+        last = self.last_turn
+        if last is not None and value.get("continues") == last.turn_id:
+            self.last_turn = attrs.evolve(last, turn_id=turn_id, status=None)
+        else:
+            self.last_turn = LastTurn(turn_id)
+
+    def _end_turn(self, turn_id: str, value: Mapping[str, Any]) -> None:
+        self._mark(value)
+        self.usage += _structured(value.get("usage"), TokenUsage) or TokenUsage()
+        if self.last_turn is not None and self.last_turn.turn_id == turn_id:
+            status = _structured(value.get("status"), TurnStatus) or TurnStatus.FAILED
+            self.last_turn = attrs.evolve(self.last_turn, status=status)
+
+    def _end_step(self, turn_id: str, value: Mapping[str, Any]) -> None:
+        last, outcome = self.last_turn, _structured(value, StepOutcome)
+        if last is None or last.turn_id != turn_id or outcome is None:
+            return
+        steps = {step.index: step for step in (*last.steps, outcome)}
+        ordered = tuple(steps[index] for index in sorted(steps))
+        self.last_turn = attrs.evolve(last, pipeline=value.get("pipeline"), steps=ordered)
+
+    def _mark(self, value: Mapping[str, Any]) -> None:
+        self.sequence = max(self.sequence, _number(value, "sequence"))
+
+
+def _number(value: Mapping[str, Any], key: str) -> int:
+    number = value.get(key)
+    return number if isinstance(number, int) else 0
+
+
+def _structured(value: Any, kind: type[T]) -> T | None:
+    """``value`` as a ``kind``, or None: one unreadable fact must not lock a whole session."""
+    try:
+        return converter.structure(thaw(value), kind)
+    except Exception:
+        return None
+
+
+def _record(value: Mapping[str, Any]) -> CompactionRecord | None:
+    try:
+        return CompactionRecord.from_value(value)
+    except ValueError:
+        return None
