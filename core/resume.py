@@ -134,6 +134,7 @@ class _Facts:
     usage: TokenUsage = attrs.field(factory=TokenUsage)
     memory_mark: int = 0
     last_turn: LastTurn | None = None
+    begun: dict[str, LastTurn] = attrs.field(factory=dict)  # a turn may continue any earlier one
 
     def see(self, event: SessionEvent) -> None:
         self.seq = max(self.seq, event.seq)
@@ -143,7 +144,7 @@ class _Facts:
             case UserMessage() as message:
                 self.inputs += 1
                 if self.last_turn is not None and self.last_turn.input is None and self.last_turn.unfinished:
-                    self.last_turn = attrs.evolve(self.last_turn, input=message)
+                    self._update(attrs.evolve(self.last_turn, input=message))
 
     def messages(self, events: Iterable[SessionEvent]) -> tuple[Message, ...]:
         if self.record is None:
@@ -172,18 +173,15 @@ class _Facts:
     def _begin_turn(self, turn_id: str, value: Mapping[str, Any]) -> None:
         self.turns = max(self.turns + 1, _number(value, "number"))
         self._mark(value)
-        last = self.last_turn
-        if last is not None and value.get("continues") == last.turn_id:
-            self.last_turn = attrs.evolve(last, turn_id=turn_id, status=None)
-        else:
-            self.last_turn = LastTurn(turn_id)
+        continued = self.begun.get(str(value.get("continues")), LastTurn(turn_id))
+        self._update(attrs.evolve(continued, turn_id=turn_id, status=None))
 
     def _end_turn(self, turn_id: str, value: Mapping[str, Any]) -> None:
         self._mark(value)
         self.usage += _structured(value.get("usage"), TokenUsage) or TokenUsage()
         if self.last_turn is not None and self.last_turn.turn_id == turn_id:
             status = _structured(value.get("status"), TurnStatus) or TurnStatus.FAILED
-            self.last_turn = attrs.evolve(self.last_turn, status=status)
+            self._update(attrs.evolve(self.last_turn, status=status))
 
     def _end_step(self, turn_id: str, value: Mapping[str, Any]) -> None:
         last, outcome = self.last_turn, _structured(value, StepOutcome)
@@ -191,7 +189,10 @@ class _Facts:
             return
         steps = {step.index: step for step in (*last.steps, outcome)}
         ordered = tuple(steps[index] for index in sorted(steps))
-        self.last_turn = attrs.evolve(last, pipeline=value.get("pipeline"), steps=ordered)
+        self._update(attrs.evolve(last, pipeline=value.get("pipeline"), steps=ordered))
+
+    def _update(self, turn: LastTurn) -> None:
+        self.last_turn = self.begun[turn.turn_id] = turn
 
     def _mark(self, value: Mapping[str, Any]) -> None:
         self.sequence = max(self.sequence, _number(value, "sequence"))

@@ -20,6 +20,7 @@ from youyou.core.compaction import (
 from youyou.core.compaction_texts import EARLIER_REMOVED
 from youyou.core.rounds import pieces
 from youyou.core.sendability import sendability_problem
+from youyou.core.summaries import is_marker
 from youyou.core.tokens import message_tokens
 from youyou.messages.content import ImageBlock, TextBlock
 from youyou.messages.history import (
@@ -177,6 +178,23 @@ def test_every_split_is_sendable_and_holds_the_newest_input(history: list[Messag
     if split:
         assert split.replaced_tokens > 0
         assert tuple(history) == split.old + split.kept[-(len(history) - len(split.old)) :]
+
+
+def test_compacted_again_and_again_history_stays_small_and_sendable() -> None:
+    """Three compactions with a resume between: one summary each time, pairs intact, the newest input kept."""
+    history: list[Message] = []
+    for number in range(3):
+        for inner in range(10):
+            history += [UserMessage(f"{number}.{inner}"), *round_of(f"{number}.{inner}", f"id{number}.{inner}")]
+        split = split_history(history, 12, one)
+        assert split is not None
+        record = CompactionRecord("summary", 1, 1, number, compacted(f"summary {number}", split.kept))
+        history = list(CompactionRecord.from_value(record.to_value()).messages)
+
+        assert sendability_problem(history) is None
+        assert UserMessage(f"{number}.9") in history
+        expected = 1
+        assert expected == sum(map(is_marker, history))
 
 
 RECORD = CompactionRecord(

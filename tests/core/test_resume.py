@@ -192,6 +192,25 @@ def test_a_new_turn_starts_its_pipeline_from_the_beginning() -> None:
     assert LastTurn("t2", None, USER, "cards", steps) == continuing
 
 
+def test_a_turn_may_continue_one_that_is_not_the_last() -> None:
+    """Between a stopped pipeline and the turn that continues it another one may have failed to begin."""
+    events = log(turn("t1", 1, 0), USER, step("t1", 0), ended("t1", 5, "failed"))
+    events += log(turn("t2", 2, 5), ended("t2", 7, "failed"), turn("t3", 3, 7, continues="t1"), first=5)
+
+    assert (
+        LastTurn("t3", None, USER, "cards", (StepOutcome("s0", 0, True, "out"),)) == resume(events, NOTICES).last_turn
+    )
+
+
+def test_a_long_log_with_a_compaction_resumes_at_its_size_after_it() -> None:
+    """Three windows' worth of messages, compacted in the middle, come back as summary and what came later."""
+    old = [UserMessage("x" * 4_000) for _ in range(40)]
+    record = CompactionRecord("summary", 40_000, 30, 40, compacted("They talked.", ()))
+    events = log(*old, Metadata("compaction", record.to_value()), USER, NEXT)
+
+    assert (*record.messages, USER, NEXT) == resume(events, NOTICES).history
+
+
 @pytest.mark.parametrize(
     "key",
     [

@@ -105,5 +105,5 @@ def test_signed_reasoning_is_never_touched() -> None:
 @pytest.mark.parametrize("budget", [-1, 0, 5])
 def test_an_impossible_budget_gives_the_smallest_there_is(budget: int) -> None:
     """Nothing fits a budget of nothing: items become bare notices, and nothing raises."""
-    assert shrink_items([], budget, message_tokens) == ()
+    assert not shrink_items([], budget, message_tokens)
     assert total(shrink_items([USER, CALL, ToolResult("a", TEXT)], budget, message_tokens)) < 60
