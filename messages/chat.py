@@ -67,7 +67,7 @@ class ChatRequest:
     model_id: str
     system: SystemPrompt
     messages: Sequence[Message]
-    tools: tuple[ToolSpec, ...] = attrs.field(default=(), converter=tuple)
+    tools: tuple[ToolSpec, ...] = ()
     temperature: float | None = None
     max_tokens: int | None = None
     reasoning_effort: str | None = None

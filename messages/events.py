@@ -121,7 +121,7 @@ class TurnComplete:
     text: str
     usage: TokenUsage
     error: AgentError | None = None
-    undelivered: tuple[UserInput, ...] = attrs.field(default=(), converter=tuple)
+    undelivered: tuple[UserInput, ...] = ()
 
 
 @attrs.frozen
@@ -134,9 +134,9 @@ class TurnCancelled:
     reason: str
     text: str
     usage: TokenUsage
-    skipped: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    interrupted: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    undelivered: tuple[UserInput, ...] = attrs.field(default=(), converter=tuple)
+    skipped: tuple[str, ...] = ()
+    interrupted: tuple[str, ...] = ()
+    undelivered: tuple[UserInput, ...] = ()
 
 
 AgentEventPayload: TypeAlias = (
@@ -175,7 +175,7 @@ class TurnResult:
     text: str
     usage: TokenUsage
     error: AgentError | None = None
-    tool_results: tuple[ToolResult, ...] = attrs.field(default=(), converter=tuple)
-    skipped: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    interrupted: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    undelivered: tuple[UserInput, ...] = attrs.field(default=(), converter=tuple)
+    tool_results: tuple[ToolResult, ...] = ()
+    skipped: tuple[str, ...] = ()
+    interrupted: tuple[str, ...] = ()
+    undelivered: tuple[UserInput, ...] = ()

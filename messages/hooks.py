@@ -8,6 +8,7 @@ ctx.tap(BeforeToolUse, shorten)
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
@@ -21,6 +22,10 @@ from .jsonvalue import JsonObject, freeze, json_object
 def utc_now() -> datetime:
     """Now, aware."""
     return datetime.now(UTC)
+
+
+def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 @attrs.frozen(kw_only=True)
@@ -52,7 +57,7 @@ class TurnStart(_TurnPayload):
     """A turn begins. ``dynamic_sections`` may be changed and goes into the system prompt; Abort fails the turn."""
 
     user_input: UserInput = attrs.field()
-    dynamic_sections: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    dynamic_sections: tuple[str, ...] = attrs.field(default=(), converter=_texts)
 
 
 @attrs.frozen
@@ -74,7 +79,7 @@ class BeforeToolUse(_TurnPayload):
 
 @attrs.frozen
 class AfterToolUse(_TurnPayload):
-    """A tool ran, or was refused."""
+    """A tool ran. (A call that was refused is not followed by this hook.)"""
 
     call_id: str = attrs.field()
     tool_name: str = attrs.field()

@@ -1,0 +1,62 @@
+"""What the parts of one turn share: rounds, batch, compaction and the turn itself all work at one desk."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import attrs
+import trio
+
+from ..core.setup import SessionSetup
+from ..messages.chat import SystemPrompt, TokenUsage
+from ..messages.errors import AgentError
+from ..messages.events import AgentEventPayload, ErrorEvent
+from ..messages.history import ToolResult
+from .control import Control
+from .delivery import EventStream
+from .hook_runner import HookRunner
+from .journal import Journal
+from .lifetime import Lifetime
+from .tool_pool import Job
+
+
+def new_id() -> str:
+    """An id that nothing else has."""
+    return uuid4().hex
+
+
+@attrs.define(eq=False)
+class Desk:
+    """One turn's tools of trade, and what it has come to so far. Touched by the turn's own tasks alone."""
+
+    turn_id: str
+    lifetime: Lifetime
+    setup: SessionSetup
+    journal: Journal
+    control: Control
+    events: EventStream
+    hooks: HookRunner
+    jobs: trio.MemorySendChannel[Job]
+    call_ids: set[str]
+    system: SystemPrompt = attrs.Factory(SystemPrompt)
+    text: str = ""
+    usage: TokenUsage = attrs.Factory(TokenUsage)
+    calls_used: int = 0
+    results: list[ToolResult] = attrs.Factory(list)
+    skipped: list[str] = attrs.Factory(list)
+    interrupted: list[str] = attrs.Factory(list)
+
+    async def say(self, payload: AgentEventPayload) -> None:
+        """Emit an event. A checkpoint at least once per buffer; waits for a slow reader until the turn is stopped."""
+        if not self.events.offer(payload):
+            await self.events.emit(payload)
+
+    async def report(self, error: AgentError) -> None:
+        """Emit an error that does not end the turn by itself."""
+        await self.say(ErrorEvent(error))
+
+    def unique_call_id(self, wanted: str) -> str:
+        """``wanted``, unless it is empty or was used before in this session (semantics 4)."""
+        call_id = wanted if wanted and wanted not in self.call_ids else f"call_{new_id()[:16]}"
+        self.call_ids.add(call_id)
+        return call_id

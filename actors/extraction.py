@@ -1,0 +1,167 @@
+"""Takes from conversations what is worth remembering (semantics 12).
+
+One extraction at a time, in an actor of its own: its failures and its time stay inside. A session's feed collects what
+was said since the last extraction, so that compaction takes nothing away; what an extraction could not take in is kept
+for the next one.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import attrs
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from ..core.memories import decide, extraction_prompt, extraction_text, parse_answer
+from ..core.ports import MemoryStorage
+from ..core.rendering import render
+from ..core.setup import SessionSetup, model_of
+from ..messages.chat import ChatRequest, SystemPrompt
+from ..messages.errors import AgentError, MemoryStorageError
+from ..messages.history import Message, UserMessage
+from ..messages.hooks import utc_now
+from ..messages.records import Memory
+from .commands import Extracted
+from .desk import new_id
+from .lifetime import Lifetime
+from .mailbox import Reply, post, refuse_all
+from .model_stream import Quiet, Response, read_response
+from .recall import memory_error
+from .serving import serving
+from .user_code import UserCodeError, call_user
+
+logger = logging.getLogger("youyou")
+
+Said = Sequence[tuple[int, Message]]
+
+
+@attrs.frozen(eq=False)
+class Extract:
+    """To the extractor: take in what was said. Who waits has a ``reply``; otherwise ``tell`` gets the answer."""
+
+    setup: SessionSetup
+    session_id: str
+    said: Said
+    tell: Callable[[Extracted], object]
+    reply: Reply[Extracted] | None
+
+
+@attrs.define(eq=False)
+class MemoryFeed:
+    """What one session has said and nobody has extracted. Belongs to the session; inert without a memory storage."""
+
+    extractor: MemoryExtractor
+    setup: SessionSetup
+    session_id: str
+    tell: Callable[[Extracted], object] = lambda _: None
+    _said: list[tuple[int, Message]] = attrs.Factory(list)
+
+    def see(self, seq: int, message: Message) -> None:
+        """A message was stored under this number. Sync."""
+        if self.setup.registry.memory_storage is not None:
+            self._said.append((seq, message))
+
+    def checkpoint(self, turn: int) -> None:
+        """After every N-th turn, hand over what was said. Sync: the turn does not wait."""
+        if self._said and turn % self.setup.config.memory_checkpoint_interval == 0:
+            post(self.extractor.box, self._hand_over(None))
+
+    async def extract_all(self) -> Extracted | None:
+        """Hand over what is left and wait for what comes of it, within ``memory_timeout_ms``.
+
+        Cancellation: a checkpoint; the extraction may still happen.
+        """
+        if self.setup.registry.memory_storage is None:
+            return None
+        answering, waiting = trio.open_memory_channel[Extracted](1)
+        timeout = self.setup.config.memory_timeout_ms / 1000
+        with waiting, trio.move_on_after(timeout), suppress(trio.EndOfChannel):
+            if post(self.extractor.box, self._hand_over(Reply(answering))):
+                return await waiting.receive()
+        return None
+
+    def _hand_over(self, reply: Reply[Extracted] | None) -> Extract:
+        said, self._said = tuple(self._said), []
+        return Extract(self.setup, self.session_id, said, self.tell, reply)
+
+
+@attrs.define(eq=False)
+class MemoryExtractor:
+    """The actor. ``_backlog``: what failed extractions could not take in, by session."""
+
+    lifetime: Lifetime
+    box: trio.MemorySendChannel[Extract] = attrs.field(init=False)
+    _inbox: trio.MemoryReceiveChannel[Extract] = attrs.field(init=False)
+    _backlog: dict[str, list[tuple[int, Message]]] = attrs.Factory(dict)
+
+    def __attrs_post_init__(self) -> None:
+        # Unbounded, because a session hands over once in N turns and once at its end.
+        self.box, self._inbox = trio.open_memory_channel[Extract](math.inf)
+
+    @enable_ki_protection
+    async def run(self) -> None:
+        """The actor: until its mailbox is closed."""
+        try:
+            with serving(self.lifetime):
+                async for request in self._inbox:
+                    extracted = await self._take_in(request)
+                    if request.reply is None:
+                        request.tell(extracted)
+                    else:
+                        with request.reply as reply:
+                            reply.answer(extracted)
+        finally:
+            refuse_all(self._inbox)
+
+    async def _take_in(self, request: Extract) -> Extracted:
+        said = [*self._backlog.pop(request.session_id, []), *request.said]
+        if not said:
+            return Extracted(None, None)
+        error: AgentError = MemoryStorageError("the extraction was cut")
+        timeout = request.setup.config.memory_timeout_ms / 1000
+        with self.lifetime.work(trio.current_time() + timeout):
+            error = MemoryStorageError(f"extracting memories took longer than {timeout:g} s; it is tried again later")
+            try:
+                await self._extract(request, [message for _, message in said])
+            except AgentError as failure:
+                error = failure
+            else:
+                return Extracted(said[-1][0], None)
+        logger.warning("memories of session %s: %s", request.session_id, error)
+        self._backlog = {request.session_id: said}
+        return Extracted(None, error)
+
+    async def _extract(self, request: Extract, messages: list[Message]) -> None:
+        config, storage = request.setup.config, request.setup.registry.memory_storage
+        assert storage is not None
+        namespace = config.memory_namespace
+        try:
+            shown = await self._known(storage, namespace, messages, config.memory_max_items)
+            answer = parse_answer(await self._ask(request, messages, shown))
+            if answer.problem is not None:
+                raise MemoryStorageError(f"extracting memories: {answer.problem}; it is tried again later")
+            for memory in decide(answer.items, shown, namespace, new_id, utc_now(), request.session_id):
+                await call_user(self.lifetime, storage.save, memory)
+        except UserCodeError as error:
+            raise memory_error("the memory storage failed", error) from error.cause
+
+    async def _known(
+        self, storage: MemoryStorage, namespace: str, messages: list[Message], limit: int
+    ) -> tuple[Memory, ...]:
+        query = " ".join(render(message for message in messages if isinstance(message, UserMessage)).split())[:1_000]
+        found = await call_user(self.lifetime, storage.search, namespace, query, limit)
+        return tuple(found)[:limit]
+
+    async def _ask(self, request: Extract, messages: list[Message], shown: tuple[Memory, ...]) -> str:
+        config = request.setup.config
+        wanted = config.memory_model or config.compact_model or request.setup.model.id
+        model, provider = model_of(request.setup.registry, wanted)
+        text = extraction_text(messages, shown, int(model.context_window * config.compact_threshold))
+        chat = ChatRequest(model.id, SystemPrompt(extraction_prompt()), (UserMessage(text),))
+        response = Response(new_id())
+        await read_response(self.lifetime, provider, chat, response, Quiet(), config.stream_idle_timeout_ms / 1000)
+        return response.text

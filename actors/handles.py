@@ -1,0 +1,318 @@
+"""What a host holds: `Agent` and `Session` (semantics 1.1, 6.3). They ask actors; the actors never hold them."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import math
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import final
+
+import trio
+
+from ..core.config import SessionConfig
+from ..core.discovery import ProfileInfo, discovery
+from ..core.inputs import check_input
+from ..messages.chat import TokenUsage
+from ..messages.content import Content, UserInput
+from ..messages.errors import AgentClosed, AgentError, InvalidInput, SessionClosed
+from ..messages.history import Message
+from .commands import CloseSession, GaveUp, GuardCommand, OpenSession, SetTitle, StartTurn
+from .mailbox import Reply, ask, post
+from .observe import AgentStatistics, TaskNode, statistics, tree
+from .running_turn import RunningTurn
+from .runtime import Runtime
+from .serving import check_run, refuse_waiting
+from .session import SessionActor
+from .turn import Turn
+from .user_code import INTERRUPTS, find
+
+logger = logging.getLogger("youyou")
+
+
+@final
+class Agent:
+    """A running agent: what ``async with builder.build() as agent`` gives.
+
+    Synopsis::
+
+        async with await agent.new_session() as session: ...
+        async with await agent.resume_session(session_id) as session: ...
+
+    One session at a time. Semantics 6.3.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        guard: trio.MemorySendChannel[GuardCommand],
+        served: trio.Event,
+        home: trio.lowlevel.Task,
+    ) -> None:
+        self._runtime = runtime
+        self._guard = guard
+        self._served = served
+        self._home = home
+        self._token = trio.lowlevel.current_trio_token()
+
+    async def new_session(self, config: SessionConfig | None = None) -> Session:
+        """Open a session.
+
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, no session was opened that anybody would have to close.
+
+        Raises:
+            SessionBusy: another session is open.
+            HookAborted, PluginError: a SessionStart hook refused it, or raised.
+            ModelNotSupported, ProfileNotFound: the configuration names what is not registered.
+            AgentClosed: the agent is closing.
+        """
+        return await self._open(config or SessionConfig(), None)
+
+    async def resume_session(self, session_id: str) -> Session:
+        """Open a stored session again (semantics 7, "Resume"). No SessionStart hook runs.
+
+        Cancellation: as for `new_session`.
+
+        Raises:
+            SessionNotFound: no such session, or no storage.
+            StorageError: the storage failed.
+            SessionBusy, ModelNotSupported, ProfileNotFound, AgentClosed: as for `new_session`.
+        """
+        return await self._open(SessionConfig(), session_id)
+
+    async def _open(self, config: SessionConfig, session_id: str | None) -> Session:
+        check_run(self._token, "an agent")
+        asked: list[OpenSession] = []
+
+        def question(reply: Reply[SessionActor | AgentError]) -> OpenSession:
+            asked.append(OpenSession(config, session_id, contextvars.copy_context(), reply))
+            return asked[0]
+
+        try:
+            answer = await ask(self._guard, question, disown=_drop)
+        except trio.Cancelled:
+            post(self._guard, GaveUp(asked[0]))
+            raise
+        if isinstance(answer, AgentError):
+            raise answer
+        return Session(answer, self._runtime, self._token)
+
+    async def shutdown(self, *, grace: float | None = None) -> None:
+        """Close the session, then the plugins (semantics 6.3). Idempotent; several tasks may call it.
+
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, the shutdown goes on.
+
+        Args:
+            grace: seconds until running tools and hooks are cut; None: they finish within their own time-outs.
+
+        Raises:
+            WouldDeadlock: called from a hook, tool or port of this agent.
+        """
+        check_run(self._token, "an agent")
+        if not self._served.is_set():
+            refuse_waiting(self._runtime.lifetime, "agent.shutdown()")
+        self._runtime.lifetime.leave(grace)
+        await self._served.wait()
+
+    async def closed(self) -> None:
+        """Wait until the agent is closed by `shutdown` or a crash. A checkpoint; closes nothing itself."""
+        check_run(self._token, "an agent")
+        await self._served.wait()
+
+    def profiles(self, resolved: bool = False) -> tuple[ProfileInfo, ...]:
+        """Everything a front end needs to show what this agent can be (semantics 13, L3). Sync."""
+        registry = self._runtime.registry
+        return discovery(registry.config, registry.tools, registry.profiles, resolved=resolved)
+
+    def statistics(self) -> AgentStatistics:
+        """Numbers about what goes on inside. Sync."""
+        check_run(self._token, "an agent")
+        return statistics(self._runtime, self._guard)
+
+    def tree(self) -> TaskNode:
+        """The agent's tasks and where each waits; ``print(agent.tree())`` draws it. Sync."""
+        check_run(self._token, "an agent")
+        return tree(self._home)
+
+
+def _drop(answer: SessionActor | AgentError) -> None:
+    if isinstance(answer, SessionActor):
+        post(answer.box, CloseSession(False, "dropped", None, None))
+
+
+def _disown(answer: Turn | AgentError) -> None:
+    if isinstance(answer, Turn):
+        answer.desk.control.cancel("dropped")
+
+
+@final
+class Session:
+    """An open conversation.
+
+    Synopsis::
+
+        async with await agent.new_session() as session:
+            turn = await session.send_message("hello")
+
+    Leave its ``async with`` block, or call `close`. A handle that is dropped without either warns (ResourceWarning) and
+    its session ends without SessionEnd hook and memory extraction. Semantics 6.3.
+    """
+
+    def __init__(self, actor: SessionActor, runtime: Runtime, token: trio.lowlevel.TrioToken) -> None:
+        self._actor = actor
+        self._runtime = runtime
+        self._token = token
+        self._closed = False
+
+    @property
+    def id(self) -> str:
+        """The session's id, under which it is stored."""
+        return self._actor.state.session_id
+
+    @property
+    def history(self) -> Sequence[Message]:
+        """What was said so far, as it is now: a read-only view that does not grow."""
+        return self._actor.state.journal.transcript.history
+
+    @property
+    def usage(self) -> TokenUsage:
+        """Tokens of all turns that have ended."""
+        return self._actor.state.usage
+
+    async def send_message(self, input: UserInput | Content, *, queue: bool = False) -> RunningTurn:
+        """Start a turn with this message.
+
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, no turn is left running for it.
+
+        Args:
+            input: a `UserInput`, or what its ``content`` may be.
+            queue: while another turn runs, wait in line for it instead of being refused.
+
+        Raises:
+            InvalidInput, ContentNotSupported, SkillNotFound: the input cannot be sent; nothing was stored.
+            TurnBusy: another turn is running, and ``queue`` is False.
+            SessionClosed, AgentClosed: it is too late.
+        """
+        setup = self._actor.state.setup
+        checked = check_input(input, setup.model, setup.registry.skills)
+        return await self._start(checked, queue)
+
+    async def continue_pipeline(self) -> RunningTurn:
+        """Go on with the pipeline that was interrupted, at its first step without an outcome (semantics 13).
+
+        Cancellation: as for `send_message`.
+
+        Raises:
+            InvalidInput: no pipeline of this session is unfinished.
+            TurnBusy, SessionClosed, AgentClosed: as for `send_message`.
+        """
+        return await self._start(None, False)
+
+    async def _start(self, user_input: UserInput | None, queue: bool) -> RunningTurn:
+        self._check_open()
+        context = contextvars.copy_context()
+        answer = await self._ask_turn(lambda reply: StartTurn(user_input, queue, context, reply))
+        if isinstance(answer, AgentError):
+            raise answer
+        return RunningTurn(answer, self, self._token)
+
+    async def _ask_turn(self, question: object) -> Turn | AgentError:
+        try:
+            return await ask(self._actor.box, question, disown=_disown)  # type: ignore[arg-type]
+        except AgentClosed:
+            raise self._too_late() from None
+
+    async def set_title(self, title: str) -> None:
+        """Name the session, in its storage too. A checkpoint; if it raises `trio.Cancelled`, it may have happened.
+
+        Raises:
+            InvalidInput: the title is no text, or blank.
+        """
+        if not isinstance(title, str) or not title.strip():
+            raise InvalidInput(f"a title must be a non-blank text, got {title!r}")
+        self._check_open()
+        try:
+            await ask(self._actor.box, lambda reply: SetTitle(title, reply))
+        except AgentClosed:
+            raise self._too_late() from None
+
+    def _check_open(self) -> None:
+        check_run(self._token, "a session")
+        if self._closed:
+            raise self._too_late()
+
+    def _too_late(self) -> AgentError:
+        if not self._closed and self._runtime.lifetime.leaving.is_set():
+            return AgentClosed("the agent is closing: build and enter a new one")
+        return SessionClosed("the session is closed: open a new one with agent.new_session()")
+
+    async def close(self, *, grace: float | None = None) -> None:
+        """End the session in the orderly way and wait until its slot is free (semantics 6.3). Idempotent.
+
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, the closing goes on.
+
+        Args:
+            grace: seconds until running tools and hooks are cut; None: they finish within their own time-outs.
+
+        Raises:
+            StorageError: the last events could not be stored. The slot is free all the same.
+            WouldDeadlock: called from a hook, tool or port of this agent.
+        """
+        check_run(self._token, "a session")
+        refuse_waiting(self._runtime.lifetime, "session.close()")
+        self._closed = True
+        error: AgentError | None = None
+        with suppress(AgentClosed):
+            error = await ask(self._actor.box, lambda reply: CloseSession(True, "session_closed", grace, reply))
+        if error is not None:
+            raise error
+
+    async def aclose(self) -> None:
+        """The same as ``close()``."""
+        await self.close()
+
+    def _drop(self) -> None:
+        self._closed = True
+        post(self._actor.box, CloseSession(False, "dropped", None, None))
+
+    async def __aenter__(self) -> Session:
+        await trio.lowlevel.checkpoint()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # Left by a cancellation or Ctrl-C there is nothing to wait for here: the runtime's own bound does that.
+        cancelled = trio.current_effective_deadline() == -math.inf
+        if cancelled or (exc is not None and find(exc, (*INTERRUPTS, trio.Cancelled)) is not None):
+            self._drop()
+            return
+        try:
+            await self.close()
+        except AgentError as error:
+            if exc is None:
+                raise
+            logger.warning("while a session was closed after %r: %s", exc, error)
+        except BaseException:
+            self._drop()
+            raise
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) or self._actor.over:
+            return
+        try:
+            self._token.run_sync_soon(post, self._actor.box, CloseSession(False, "dropped", None, None))
+        except trio.RunFinishedError:
+            return
+        warnings.warn(
+            "a session was never closed: leave its 'async with' block or await session.close()",
+            ResourceWarning,
+            source=self,
+            stacklevel=2,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id[:8]}{' closed' if self._closed else ''}>"

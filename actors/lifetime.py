@@ -1,0 +1,119 @@
+"""How long an agent lives once something asks it to stop (semantics 6.2).
+
+One shield around everything that the agent runs. A hard stop fixes three absolute points: until *work*, tools, hooks and
+model streams may run; until *records*, history is closed and flushed; at the end of the shield everything is cut. The
+points only ever move closer, so that graces never add up. An orderly leave fixes none.
+
+    with lifetime.work():       # user code: cut at the first point
+    with lifetime.records():    # closing code: cut at the second
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import attrs
+import trio
+
+
+@attrs.define(eq=False)
+class Timebox:
+    """A scope around user code and, for a tool, the scope of whoever waits for it. Both only move closer."""
+
+    scope: trio.CancelScope = attrs.Factory(trio.CancelScope)
+    waiter: trio.CancelScope | None = None
+    patience: float = 0.0
+
+    def tighten(self, deadline: float, patience: float | None = None) -> None:
+        """Cut no later than ``deadline``; the waiter leaves ``patience`` seconds after that."""
+        if patience is not None:
+            self.patience = min(self.patience, patience)
+        self.scope.deadline = min(self.scope.deadline, deadline)
+        if self.waiter is not None:
+            self.waiter.deadline = self.scope.deadline + self.patience
+
+
+@attrs.define(eq=False)
+class Lifetime:
+    """The one shield of an agent and its three points. Times are `trio.current_time` seconds."""
+
+    grace: float
+    closing: float
+    shield: trio.CancelScope = attrs.Factory(lambda: trio.CancelScope(shield=True))
+    leaving: trio.Event = attrs.Factory(trio.Event)
+    leave_grace: float | None = None
+    hard: str | None = None
+    interrupt: BaseException | None = None
+    work_deadline: float = math.inf
+    records_deadline: float = math.inf
+    on_hard: list[Callable[[], None]] = attrs.Factory(list)
+    on_leave: list[Callable[[], None]] = attrs.Factory(list)
+    _working: dict[Timebox, None] = attrs.Factory(dict)
+    _recording: dict[trio.CancelScope, None] = attrs.Factory(dict)
+
+    def leave(self, grace: float | None = None) -> None:
+        """Begin, or tighten, the orderly way out. Sync, idempotent, any task."""
+        if grace is not None:
+            self.leave_grace = grace if self.leave_grace is None else min(self.leave_grace, grace)
+        self.leaving.set()
+        for callback in tuple(self.on_leave):
+            callback()
+
+    def stop_hard(self, reason: str) -> None:
+        """Fix the three points. Sync, idempotent, any task: the first call decides."""
+        if self.hard is None:
+            self.hard = reason
+            now = trio.current_time()
+            self.work_deadline = now + self.grace
+            self.records_deadline = self.work_deadline + self.closing / 2
+            self.shield.deadline = min(self.shield.deadline, self.work_deadline + self.closing)
+            for scope in self._recording:
+                scope.deadline = self.records_deadline
+            for box in self._working:
+                box.tighten(self.work_deadline, patience=0)
+            for callback in tuple(self.on_hard):
+                callback()
+        self.leaving.set()
+
+    def interrupted(self, exc: BaseException) -> None:
+        """Ctrl-C or `SystemExit` came out of user code: remember it for the host, and stop hard."""
+        if self.interrupt is None:
+            self.interrupt = exc
+        self.stop_hard("host_cancelled")
+
+    @contextmanager
+    def work(self, deadline: float = math.inf) -> Iterator[trio.CancelScope]:
+        """What is cut at the first point, or at ``deadline`` if that is earlier."""
+        box = Timebox(trio.CancelScope(deadline=deadline))
+        with self.following(box), box.scope as scope:
+            yield scope
+
+    @contextmanager
+    def following(self, box: Timebox) -> Iterator[None]:
+        """Let a hard stop tighten ``box``."""
+        self._working[box] = None
+        if self.hard is not None:
+            box.tighten(self.work_deadline, patience=0)
+        try:
+            yield
+        finally:
+            del self._working[box]
+
+    @contextmanager
+    def records(self) -> Iterator[trio.CancelScope]:
+        """What closes history: cut at the second point."""
+        with trio.CancelScope(deadline=self.records_deadline) as scope:
+            self._recording[scope] = None
+            try:
+                yield scope
+            finally:
+                del self._recording[scope]
+
+    def share(self, steps_left: int) -> float:
+        """The end of an equal share of what is left, so that a closing step that hangs cannot starve the next ones."""
+        if self.shield.deadline == math.inf:
+            return math.inf
+        now = trio.current_time()
+        return now + (self.shield.deadline - now) / steps_left

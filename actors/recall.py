@@ -1,0 +1,44 @@
+"""Looks up what is remembered, at the start of a turn (semantics 12)."""
+
+from __future__ import annotations
+
+import trio
+
+from ..core.text import clean
+from ..messages.content import UserInput, text_of
+from ..messages.errors import AgentError, MemoryStorageError
+from ..messages.records import Memory
+from .desk import Desk
+from .user_code import UserCodeError, call_user
+
+
+async def recall(desk: Desk, user_input: UserInput) -> tuple[Memory, ...]:
+    """Memories that fit the user's text, at most ``memory_max_items``.
+
+    Cancellation: a checkpoint where a memory storage is registered; nothing happened if `trio.Cancelled` comes out.
+
+    Raises:
+        AgentError: the storage failed or took longer than ``memory_timeout_ms``.
+    """
+    config, storage = desk.setup.config, desk.setup.registry.memory_storage
+    if storage is None:
+        return ()
+    query = clean(text_of(user_input.content))
+    with trio.move_on_after(config.memory_timeout_ms / 1000):
+        try:
+            found = await call_user(
+                desk.lifetime, storage.search, config.memory_namespace, query, config.memory_max_items
+            )
+            return tuple(found)[: config.memory_max_items]
+        except UserCodeError as error:
+            raise memory_error("searching memories failed", error) from error.cause
+    raise MemoryStorageError(
+        f"searching memories took longer than {config.memory_timeout_ms} ms; the turn goes on without"
+    )
+
+
+def memory_error(what: str, error: UserCodeError) -> AgentError:
+    """What the host is told of a failure around memories."""
+    if isinstance(error.cause, AgentError):
+        return error.cause
+    return MemoryStorageError(f"{what}: {error}")
