@@ -53,7 +53,7 @@ class AgentBuilder(Generic[S]):
     def register_model_provider(self, provider: ModelProvider) -> AgentBuilder[HasProvider]:
         """Add a provider. At least one is needed; ids and model ids are unique."""
         self._add(Part.PROVIDER, provider)
-        return cast(Any, self)
+        return cast("AgentBuilder[HasProvider]", cast(object, self))
 
     def register_tool(self, tool: ToolHandler) -> AgentBuilder[S]:
         """Add a tool that models may call."""

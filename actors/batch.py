@@ -1,7 +1,7 @@
 """Carries out the calls of one response (semantics 8).
 
-All read-only: concurrently. Any mutating: one after the other, in order. A failing call never stops its siblings; a stop
-skips what no worker has taken. No tool starts before its call and its start are stored.
+All read-only: concurrently. Any mutating: one after the other, in order. A failing call never stops its siblings; a
+stop skips what no worker has taken. No tool starts before its call and its start are stored.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Batch:
             return Refused(error.message, error)
         if self.stop_reason is StopReason.LENGTH:
             error = InvalidToolArguments(
-                "not run: the response was cut at its length limit, so the arguments may be incomplete; call again, shorter"
+                "not run: the response was cut at its length limit, so its arguments may be incomplete; call again"
             )
             return Refused(error.message, error)
         if call.tool_name not in self.tools:

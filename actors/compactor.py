@@ -107,7 +107,7 @@ class Compactor:
         through = desk.journal.next_seq - 1
         transcript.replace(messages)
         after = transcript.meter.estimate(desk.system, tools)
-        record = CompactionRecord(kind, before, after, through, tuple(transcript.history))
+        record = CompactionRecord(kind, before, after, through, messages)
         desk.journal.note("compaction", record.to_value())
         self.state.rebuild()
         desk.system = attrs.evolve(desk.system, stable=self.state.stable())

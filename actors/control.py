@@ -153,5 +153,6 @@ class Control:
 
     def finish(self) -> TurnStatus:
         """The final status, set once the terminal event is queued."""
-        self.status.value = self.outcome or TurnStatus.CANCELLED
-        return self.status.value
+        final = self.outcome or TurnStatus.CANCELLED
+        self.status.value = final
+        return final

@@ -88,8 +88,8 @@ class Guard:
             else:
                 reply.answer(
                     SessionBusy(
-                        f"session {self._name()} is still open: close it (await session.close()) or leave its 'async with' "
-                        "block first"
+                        f"session {self._name()} is still open: close it (await session.close()) or leave its "
+                        "'async with' block first"
                     )
                 )
 

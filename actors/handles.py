@@ -61,7 +61,7 @@ class Agent:
     async def new_session(self, config: SessionConfig | None = None) -> Session:
         """Open a session.
 
-        Cancellation: a checkpoint. If it raises `trio.Cancelled`, no session was opened that anybody would have to close.
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, there is no session that anybody has to close.
 
         Raises:
             SessionBusy: another session is open.

@@ -56,7 +56,7 @@ class HookRunner:
         return HookOutcome(event)
 
     async def after(self, event: HookEvent, clock: StopClock) -> list[AgentError]:
-        """Run the handlers of a hook that only observes. What goes wrong is logged and returned, the others still run."""
+        """Run the handlers of a hook that only observes. What goes wrong is logged and returned; the others run."""
         errors: list[AgentError] = []
         for tap in self.registry.taps(type(event)):
             problem = "did not finish in time after the stop"

@@ -1,8 +1,8 @@
 """How long an agent lives once something asks it to stop (semantics 6.2).
 
-One shield around everything that the agent runs. A hard stop fixes three absolute points: until *work*, tools, hooks and
-model streams may run; until *records*, history is closed and flushed; at the end of the shield everything is cut. The
-points only ever move closer, so that graces never add up. An orderly leave fixes none.
+One shield around everything that the agent runs. A hard stop fixes three absolute points: until *work*, tools, hooks
+and model streams may run; until *records*, history is closed and flushed; at the end of the shield everything is cut.
+The points only ever move closer, so that graces never add up. An orderly leave fixes none.
 
     with lifetime.work():       # user code: cut at the first point
     with lifetime.records():    # closing code: cut at the second

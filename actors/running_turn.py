@@ -48,7 +48,8 @@ class RunningTurn:
     @property
     def status(self) -> TurnStatus:
         """Where the turn stands. The final ones are set when the terminal event is queued."""
-        return self._turn.desk.control.status.value
+        status: TurnStatus = self._turn.desk.control.status.value
+        return status
 
     def cancel(self, *, grace: float | None = None) -> bool:
         """Stop the turn: the stream at once, what has not started is skipped, what runs finishes (semantics 6.1).
@@ -64,7 +65,7 @@ class RunningTurn:
             grace: seconds until running tools and hooks are cut. 0 cuts at once, None never.
 
         Returns:
-            Whether the outcome is *cancelled*. False: it was decided before; the turn may still be on its way to its end.
+            Whether the outcome is *cancelled*. False: it was decided before; the turn may still be on its way out.
 
         Raises:
             WrongTrioRun: called outside the run that the turn belongs to.

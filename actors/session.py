@@ -1,7 +1,7 @@
 """One session: history, counters, one turn at a time (semantics 6, 6.3).
 
-Never awaits long work in its loop: turns and the closing run in tasks of their own, so that "busy" and "closed" are said
-at once. Whatever ends it, its last sync steps free the slot first and then answer those who wait.
+Never awaits long work in its loop: turns and the closing run in tasks of their own, so that "busy" and "closed" are
+said at once. Whatever ends it, its last sync steps free the slot first and then answer those who wait.
 """
 
 from __future__ import annotations

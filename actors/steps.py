@@ -1,6 +1,7 @@
 """A pipeline: fixed steps in order, each with its own prompt, tools and budget (semantics 13, L2).
 
-A finished step is stored and never run again: a stopped or crashed pipeline goes on at the first step without an outcome.
+A finished step is stored and never run again: a stopped or crashed pipeline goes on at the first step without an
+outcome.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class HookRegistry:
         """Put ``tap`` in its place: by stage, after those of the same stage."""
         self._taps[event_class] = tuple(sorted((*self.taps(event_class), tap), key=lambda each: each.stage))
 
-    def taps(self, event_class: type[HookEvent]) -> tuple[Tap, ...]:
+    def taps(self, event_class: type[Any]) -> tuple[Tap, ...]:
         """The taps of one hook in the order in which they are called."""
         return self._taps.get(event_class, ())
 
