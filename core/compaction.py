@@ -118,7 +118,7 @@ class CompactionRecord:
     before: int
     after: int
     through_seq: int
-    messages: tuple[Message, ...] = attrs.field(converter=tuple)
+    messages: tuple[Message, ...]
 
     def to_value(self) -> dict[str, Any]:
         """The record as JSON data, the value of the Metadata key ``compaction``."""
