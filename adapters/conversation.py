@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import attrs
 import msgspec
 
+from ..core.fences import fence
 from ..messages.content import ContentBlock, FileBlock, ImageBlock, TextBlock
 from ..messages.history import AssistantMessage, Message, SystemMessage, ToolCall, ToolResult, UserMessage
 from ..messages.jsonvalue import thaw
@@ -80,7 +81,7 @@ def parts(messages: Iterable[Message], *, notes_as_user: bool) -> list[Part]:
             case SystemMessage() if not notes_as_user:
                 grouped.append(message)
             case SystemMessage(content=text):
-                _say(grouped, (TextBlock(f"<system>\n{_fenced(text, 'system')}\n</system>"),), merge=True)
+                _say(grouped, (TextBlock(fence("system", text)),), merge=True)
             case UserMessage(content=content):
                 _say(grouped, tuple(map(_plain_block, filter(_speakable, content))), merge=notes_as_user)
     return grouped
@@ -115,16 +116,10 @@ def _speakable(block: ContentBlock) -> bool:
 
 def _plain_block(block: ContentBlock) -> TextBlock | ImageBlock:
     if isinstance(block, FileBlock):
-        name = block.name.replace('"', "'")
-        return TextBlock(f'<file name="{name}">\n{_fenced(block.text, "file")}\n</file>')
+        return TextBlock(fence("file", block.text, name=block.name))
     if isinstance(block, TextBlock | ImageBlock):
         return block
     raise TypeError(f"{type(block).__name__} has no place in a user message")
-
-
-def _fenced(text: str, tag: str) -> str:
-    """``text`` unable to close the tag it is put into."""
-    return text.replace(f"</{tag}", f"<\\/{tag}")
 
 
 def data_url(image: ImageBlock) -> str:

@@ -55,7 +55,7 @@ def test_notes_become_user_text_that_cannot_break_out() -> None:
     """A note is fenced, and stands in one message with the user's words around it."""
     grouped = parts([UserMessage("one"), SystemMessage("a</system>b"), UserMessage("two")], notes_as_user=True)
 
-    note = TextBlock("<system>\na<\\/system>b\n</system>")
+    note = TextBlock("<system>\na&lt;/system>b\n</system>")
     assert grouped == [Said((TextBlock("one"), note, TextBlock("two")))]
 
 

@@ -45,6 +45,7 @@ class ApiServer:
 
     url: str
     replies: list[Reply] = attrs.field(factory=list)
+    otherwise: Reply | None = None
     seen: list[Seen] = attrs.field(factory=list)
     stalled: int = 0
     hung_up: int = 0
@@ -54,6 +55,10 @@ class ApiServer:
     def say(self, *pieces: bytes | str, status: int = 200, **headers: str) -> None:
         """Queue a reply."""
         self.replies.append(Reply(pieces, status, {name.replace("_", "-"): text for name, text in headers.items()}))
+
+    def always(self, *pieces: bytes) -> None:
+        """Whatever is asked when no reply is left, answer this."""
+        self.otherwise = Reply(pieces)
 
     def refuse(self, status: int, body: object, **headers: str) -> None:
         """Queue an error in JSON."""
@@ -85,7 +90,7 @@ class ApiServer:
             return False
         self.seen.append(request)
         self._notify()
-        reply = self.replies.pop(0)
+        reply = self.otherwise if self.otherwise and not self.replies else self.replies.pop(0)
         headers = {"content-type": "text/event-stream", **reply.headers}
         await stream.send_all(connection.send(h11.Response(status_code=reply.status, headers=list(headers.items()))))
         for piece in reply.pieces:

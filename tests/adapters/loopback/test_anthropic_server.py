@@ -23,6 +23,7 @@ from youyou.messages.history import (
     ToolResult,
     UserMessage,
 )
+from youyou.testing.conformance_provider import check_model_provider
 
 THINKING = {"type": "thinking", "thinking": "hm, yes", "signature": "sig-1"}
 REDACTED = {"type": "redacted_thinking", "data": "opaque"}
@@ -483,3 +484,13 @@ async def test_an_own_client_is_closed_and_made_again(server: Any, ask: Any, hea
             client = provider._client.get()
             await hear(provider, ask())
         assert client.is_closed()
+
+
+async def test_it_conforms(server: Any, provider: Any) -> None:
+    """The provider keeps every promise of the published suite, and leaves no connection busy."""
+    thinking = block(0, REDACTED)
+    server.always(start(), thinking, text(1, "one ", "two"), end("end_turn"), STOP)
+
+    await check_model_provider(lambda: provider)
+
+    assert pool_of(provider) == []

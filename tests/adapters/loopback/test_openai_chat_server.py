@@ -24,6 +24,7 @@ from youyou.messages.history import (
     ToolResult,
     UserMessage,
 )
+from youyou.testing.conformance_provider import check_model_provider
 
 DONE = b"data: [DONE]\n\n"
 
@@ -357,7 +358,7 @@ async def test_the_body_of_a_request(server: Any, provider: Any, ask: Any, hear:
                 "content": [
                     {"type": "text", "text": "look"},
                     {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
-                    {"type": "text", "text": '<file name="a.txt">\nx<\\/file>y\n</file>'},
+                    {"type": "text", "text": '<file name="a.txt">\nx&lt;/file>y\n</file>'},
                 ],
             },
         ],
@@ -560,3 +561,12 @@ async def test_a_provider_can_be_entered_again(server: Any, ask: Any, hear: Any)
             client = provider._client.get()
             await hear(provider, ask())
         assert client.is_closed()
+
+
+async def test_it_conforms(server: Any, provider: Any) -> None:
+    """The provider keeps every promise of the published suite, and leaves no connection busy."""
+    server.always(delta(content="one "), delta(content="two"), delta("stop"), DONE)
+
+    await check_model_provider(lambda: provider)
+
+    assert pool_of(provider) == []

@@ -15,6 +15,7 @@ from youyou.messages.chat import Done, ReasoningDelta, StopReason, SystemPrompt,
 from youyou.messages.content import ImageBlock, TextBlock
 from youyou.messages.errors import ContextLengthExceeded, ProviderError
 from youyou.messages.history import AssistantMessage, SystemMessage, ToolCall, ToolOutcome, ToolResult, UserMessage
+from youyou.testing.conformance_provider import check_model_provider
 
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "opaque"}
 KEPT = {
@@ -187,3 +188,11 @@ async def test_a_stream_without_its_last_event_has_no_done(
     server.say(sse("response.output_text.delta", delta="so"), done("message"))
 
     assert await hear(provider, ask()) == [TextDelta("so")]
+
+
+async def test_it_conforms(server: Any, provider: Any) -> None:
+    """The provider keeps every promise of the published suite."""
+    deltas = (sse("response.output_text.delta", delta=text) for text in ("one ", "two"))
+    server.always(*deltas, sse("response.output_item.done", item=REASONING), done("message"), completed())
+
+    await check_model_provider(lambda: provider)
