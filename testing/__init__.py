@@ -5,6 +5,7 @@ Usable without the rest of the package: nothing in the engine knows of agents (s
 
 from .attempt import Attempt, Chaos
 from .conformance_memory import check_memory_storage
+from .conformance_provider import check_model_provider
 from .conformance_storage import check_session_storage
 from .crashes import Crashed, DurableLog
 from .decorator import explored, swept
@@ -14,6 +15,7 @@ from .hooks import RealIORefused, TrioMoved
 from .loading import examine, load_scenario
 from .replays import replay
 from .report import Coverage, Failure, Report
+from .scripted import ScriptedProvider, StrictProvider, call, calls, say
 from .selftest import self_test
 from .simulation import Simulation
 from .stores import InMemoryMemoryStorage, InMemorySessionStorage
@@ -36,15 +38,21 @@ __all__ = [
     "InjectedFault",
     "RealIORefused",
     "Report",
+    "ScriptedProvider",
     "Simulation",
+    "StrictProvider",
     "TrioMoved",
+    "call",
+    "calls",
     "check_memory_storage",
+    "check_model_provider",
     "check_session_storage",
     "examine",
     "explore",
     "explored",
     "load_scenario",
     "replay",
+    "say",
     "self_test",
     "sweep",
     "swept",
