@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from ..core.chance import new_id
 from ..core.compaction import (
     CompactionRecord,
     Split,
@@ -31,7 +32,7 @@ from ..messages.errors import AgentError, CompactError, ErrorCode
 from ..messages.events import ContextCompacted
 from ..messages.history import Message
 from ..messages.hooks import BeforeCompact
-from .desk import Desk, new_id
+from .desk import Desk
 from .model_stream import Quiet, Response, read_response
 from .state import SessionState
 

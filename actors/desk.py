@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import attrs
 import trio
 
+from ..core.chance import new_id
 from ..core.setup import SessionSetup
 from ..messages.chat import SystemPrompt, TokenUsage
 from ..messages.errors import AgentError
@@ -18,11 +17,6 @@ from .hook_runner import HookRunner
 from .journal import Journal
 from .lifetime import Lifetime
 from .tool_pool import Job
-
-
-def new_id() -> str:
-    """An id that nothing else has."""
-    return uuid4().hex
 
 
 @attrs.define(eq=False)

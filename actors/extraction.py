@@ -16,6 +16,7 @@ import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ..core.chance import new_id
 from ..core.memories import decide, extraction_prompt, extraction_text, parse_answer
 from ..core.ports import MemoryStorage
 from ..core.rendering import render
@@ -26,7 +27,6 @@ from ..messages.history import Message, UserMessage
 from ..messages.hooks import utc_now
 from ..messages.records import Memory
 from .commands import Extracted
-from .desk import new_id
 from .lifetime import Lifetime
 from .mailbox import Reply, post, refuse_all
 from .model_stream import Quiet, Response, read_response

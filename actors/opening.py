@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.chance import new_id
 from ..core.config import SessionConfig
 from ..core.modes import Pipeline
 from ..core.resume import Resumed, resume
@@ -17,7 +18,6 @@ from ..messages.hooks import SessionStart
 from ..messages.records import Metadata, SessionEvent
 from .commands import OpenSession
 from .control import StopClock
-from .desk import new_id
 from .extraction import MemoryFeed
 from .journal import Journal
 from .runtime import Runtime

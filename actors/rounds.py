@@ -6,11 +6,10 @@ text = await rounds.run()
 
 from __future__ import annotations
 
-from random import random
-
 import attrs
 import trio
 
+from ..core.chance import chance, new_id
 from ..core.config import RetryPolicy
 from ..core.retry import retry_delay_ms
 from ..messages.chat import ChatRequest, ReasoningDelta, TextDelta, ToolSpec
@@ -19,7 +18,7 @@ from ..messages.events import RetryScheduled, TurnStatus
 from ..messages.history import SystemMessage, ToolCall, UserMessage
 from .batch import Batch
 from .compactor import Compactor
-from .desk import Desk, new_id
+from .desk import Desk
 from .ledger import Ledger
 from .model_stream import Response, read_response
 
@@ -172,7 +171,7 @@ class Rounds:
             Ledger.announce(self.desk, response.calls).close()
 
     async def _wait(self, attempt: int, error: AgentError) -> None:
-        delay_ms = retry_delay_ms(self.assignment.retry, attempt, error.retry_after_ms, random())
+        delay_ms = retry_delay_ms(self.assignment.retry, attempt, error.retry_after_ms, chance())
         await self.desk.say(RetryScheduled(attempt, delay_ms, error))
         with self.desk.control.interruptible():
             await trio.sleep(delay_ms / 1000)

@@ -17,6 +17,7 @@ import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ..core.chance import new_id
 from ..messages.content import UserInput
 from ..messages.errors import AgentError, InvalidInput, SessionClosed, TurnBusy
 from ..messages.events import ErrorEvent
@@ -24,7 +25,7 @@ from ..messages.hooks import SessionEnd
 from .commands import CloseSession, Extracted, Finished, SessionCommand, SetTitle, StartTurn, TurnEnded
 from .control import Control, StopClock
 from .delivery import EventStream
-from .desk import Desk, new_id
+from .desk import Desk
 from .extraction import MemoryFeed
 from .mailbox import Reply, post, refuse_all
 from .runtime import Runtime

@@ -1,0 +1,22 @@
+"""Everything random in the runtime: ids, and the jitter of retries. In one place, so that a simulation can determine it.
+
+    randomness.set(random.Random(7))        # in the context of the simulated program
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from random import Random, SystemRandom
+
+randomness: ContextVar[Random] = ContextVar("youyou randomness", default=SystemRandom())  # noqa: B039  has no state
+"""Where chance comes from in this context; by default the operating system."""
+
+
+def new_id() -> str:
+    """An id that nothing else has: 32 hexadecimal digits."""
+    return f"{randomness.get().getrandbits(128):032x}"
+
+
+def chance() -> float:
+    """A number from 0 to 1."""
+    return randomness.get().random()

@@ -1,0 +1,157 @@
+"""What a host may rely on, whatever happened to an agent: one oracle for semantics 5, 6 and 7.
+
+    invariants = AgentInvariants(storage)
+    async for event in invariants.follow(turn, session):     # reads like the turn itself
+        ...
+    await invariants.check()                                 # after everything: raises AssertionError
+
+It looks only at what a host can see: events, results, history and the stored log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+
+import attrs
+
+from ..actors.handles import Session
+from ..actors.running_turn import RunningTurn
+from ..core.normalise import normalise
+from ..core.sendability import sendability_problem
+from ..messages.events import AgentEvent, ToolCallEnd, ToolCallStart, TurnCancelled, TurnComplete, TurnResult
+from ..messages.history import Message, ToolCall, ToolResult
+from ..messages.records import Metadata, SessionEvent
+from .scripted import ScriptedProvider
+
+Stored = Callable[[str], Sequence[SessionEvent]]
+
+
+@attrs.define(eq=False)
+class Followed:
+    """One turn and the events of it that were read. Iterate over it as over the turn."""
+
+    turn: RunningTurn
+    session: Session
+    events: list[AgentEvent] = attrs.Factory(list)
+
+    def __aiter__(self) -> AsyncIterator[AgentEvent]:
+        return self
+
+    async def __anext__(self) -> AgentEvent:
+        event = await anext(self.turn)
+        self.events.append(event)
+        return event
+
+    @property
+    def payloads(self) -> list[object]:
+        """What the events say."""
+        return [event.payload for event in self.events]
+
+
+@attrs.define(eq=False)
+class AgentInvariants:
+    """Follows turns and judges them.
+
+    Args:
+        stored: gives the stored events of a session id, for example ``InMemorySessionStorage().events``; None where
+            nothing is stored, or where the store is broken on purpose.
+        providers: scripted providers whose requests are judged too.
+    """
+
+    stored: Stored | None = None
+    providers: tuple[ScriptedProvider, ...] = ()
+    followed: list[Followed] = attrs.Factory(list)
+
+    def follow(self, turn: RunningTurn, session: Session) -> Followed:
+        """Have this turn judged. Read its events through what comes back, or not at all."""
+        followed = Followed(turn, session)
+        self.followed.append(followed)
+        return followed
+
+    async def check(self) -> None:
+        """Judge everything that was followed. The turns must have ended.
+
+        Raises:
+            AssertionError: a promise is broken; the text says which.
+        """
+        for followed in self.followed:
+            async for _ in followed:
+                pass
+            result = await followed.turn.result()
+            check_events(followed.events, result)
+            if self.stored is not None:
+                check_log(self.stored(followed.session.id), followed.session.history)
+        for one, other in zip(self.followed, self.followed[1:], strict=False):
+            if one.session.id == other.session.id and one.events and other.events:
+                _equal(other.events[0].sequence, one.events[-1].sequence + 1, "the sequence goes on from turn to turn")
+        for session in {id(f.session): f.session for f in self.followed}.values():
+            check_history(session.history)
+        for provider in self.providers:
+            for number, request in enumerate(provider.requests, 1):
+                problem = sendability_problem(request.messages)
+                _true(problem is None, f"request {number} is sendable: {problem}")
+            _equal(provider.closed, provider.opened, "every stream that was opened was closed")
+
+
+def check_events(events: Sequence[AgentEvent], result: TurnResult) -> None:
+    """One turn's events: in sequence, one terminal event, last; starts, ends and skips agree (semantics 6, 6.1)."""
+    _true(bool(events), "a turn has at least its terminal event")
+    first = events[0].sequence
+    _equal([event.sequence for event in events], list(range(first, first + len(events))), "sequence is +1 per event")
+    terminal = [event for event in events if isinstance(event.payload, TurnComplete | TurnCancelled)]
+    _equal(terminal, [events[-1]], "exactly one terminal event, and it is the last")
+    _check_terminal(events[-1], result)
+    payloads = [event.payload for event in events]
+    started = [payload.call_id for payload in payloads if isinstance(payload, ToolCallStart)]
+    ended = [payload.call_id for payload in payloads if isinstance(payload, ToolCallEnd)]
+    _equal(sorted(ended), sorted(set(started)), "each started call ends once")
+    for call_id in started:
+        start = next(i for i, p in enumerate(payloads) if isinstance(p, ToolCallStart) and p.call_id == call_id)
+        end = next(i for i, p in enumerate(payloads) if isinstance(p, ToolCallEnd) and p.call_id == call_id)
+        _true(start < end, f"call {call_id} starts before it ends")
+    _equal(set(started) & set(result.skipped), set(), "a skipped call never starts")
+    _equal(set(result.interrupted) - set(started), set(), "an interrupted call had started")
+
+
+def _check_terminal(event: AgentEvent, result: TurnResult) -> None:
+    payload = event.payload
+    assert isinstance(payload, TurnComplete | TurnCancelled)
+    said = payload.status if isinstance(payload, TurnComplete) else "cancelled"
+    _equal(said, result.status, "terminal event and result agree on the status")
+    _equal((payload.text, payload.usage), (result.text, result.usage), "terminal event and result agree on text and usage")
+    _equal(payload.undelivered, result.undelivered, "terminal event and result agree on what was not delivered")
+    if isinstance(payload, TurnCancelled):
+        _equal(
+            (payload.skipped, payload.interrupted),
+            (result.skipped, result.interrupted),
+            "terminal event and result agree on calls",
+        )
+
+
+def check_history(history: Iterable[Message]) -> None:
+    """A history at rest: sendable as it is, each call answered exactly once (semantics 5)."""
+    messages = tuple(history)
+    problem = sendability_problem(messages)
+    _true(problem is None, f"history is sendable: {problem}")
+    calls = [message.call_id for message in messages if isinstance(message, ToolCall)]
+    results = [message.call_id for message in messages if isinstance(message, ToolResult)]
+    _equal(sorted(results), sorted(calls), "each announced call has exactly one result")
+
+
+def check_log(events: Sequence[SessionEvent], history: Sequence[Message]) -> None:
+    """The stored log: in order, and holding what history holds, unless history was compacted (semantics 7)."""
+    _equal([event.seq for event in events], list(range(1, len(events) + 1)), "stored events are numbered without gaps")
+    if any(isinstance(event.payload, Metadata) and event.payload.key == "compaction" for event in events):
+        return
+    messages = [event.payload for event in events if not isinstance(event.payload, Metadata)]
+    _equal(normalise(messages), normalise(history), "storage holds what history holds")
+
+
+def _true(holds: bool, promise: str) -> None:
+    if not holds:
+        raise AssertionError(f"broken: {promise}")
+
+
+def _equal(actual: object, expected: object, promise: str) -> None:
+    if actual != expected:
+        raise AssertionError(f"broken: {promise}\n  expected {expected!r}\n  got      {actual!r}")
