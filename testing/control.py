@@ -6,6 +6,7 @@ own errors and turns them into a violation.
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ from .schedule import Choices
 from .where import NOWHERE, Location, location_of, wait_of
 
 Task = trio.lowlevel.Task
+_ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}")
 _IDLE_PASSES = 3
 _LAST_STEPS = 500
 
@@ -213,6 +215,7 @@ class Control(trio.abc.Instrument):
 
     def violate(self, kind: str, message: str, leaves: tuple[str, ...] = (), trace: str = "") -> None:
         """Record a violation; the run goes on."""
+        message = _ADDRESS.sub("0x…", message)
         self.run.violations.append(Violation(kind, message, self.step, leaves, trace))
 
     def _deadlock(self) -> None:
@@ -229,6 +232,8 @@ class Control(trio.abc.Instrument):
             for task in self.loop.tasks & self.tasks.keys():
                 hooks.unshield(task)
         elif self._forced == 3:
+            for task in self.loop.tasks & self.tasks.keys():
+                hooks.bury(task.coro)
             self.dead = True
         self.stopped = self.step
 

@@ -200,6 +200,8 @@ def _method(plan: FaultPlan, name: str, method: str, value: Callable[..., Any]) 
 async def _awaited(plan: FaultPlan, name: str, method: str, invoke: Callable[[], Awaitable[Any]]) -> Any:
     result = await plan.perform(name, method, invoke)
     where = name if method in ("__aenter__", "__anext__") else f"{name}.{method}"
+    if method == "__aenter__" and _has_async_methods(result):
+        return stand_in(plan, where, result)
     return result if method == "__anext__" else _seen(plan, where, result)
 
 
@@ -212,6 +214,11 @@ async def _finish(plan: FaultPlan, name: str, method: str, made: Any) -> Any:
     finally:
         if inspect.iscoroutine(made):
             made.close()
+
+
+def _has_async_methods(result: object) -> bool:
+    kind = type(result)
+    return any(inspect.iscoroutinefunction(getattr(kind, name, None)) for name in dir(kind))
 
 
 def _seen(plan: FaultPlan, name: str, result: Any) -> Any:

@@ -7,6 +7,7 @@ wrong quietly.
 
 from __future__ import annotations
 
+import ctypes
 import random
 import threading
 from collections.abc import Callable, Iterator, MutableSequence
@@ -179,6 +180,11 @@ def unshield(task: Task) -> None:
         if status._scope.shield:
             status._scope.shield = False
         status = status._parent
+
+
+def bury(coroutine: object) -> None:
+    """Never let go of ``coroutine``: closing one that swallows everything, outside its loop, would go on for ever."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(coroutine))
 
 
 def interrupt(loop: Any) -> None:

@@ -27,9 +27,10 @@ class LeakWatch:
 
     def __enter__(self) -> LeakWatch:
         self._had_gc = gc.isenabled()
-        gc.collect()
+        gc.collect(0)
         gc.disable()
-        self._log = self._warnings.__enter__() or []
+        log = self._warnings.__enter__()
+        self._log = [] if log is None else log
         warnings.filterwarnings("always", message=_TELLING.pattern)
         self._hook = sys.unraisablehook
         sys.unraisablehook = self._unraisable

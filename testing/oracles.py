@@ -60,11 +60,11 @@ class Oracles:
         def look() -> None:
             if number not in self._hopes:
                 return
-            if problem_of(check) is None:
-                del self._hopes[number]
-            elif deadline is not None and self.court.now > deadline:
+            if deadline is not None and self.court.now > deadline:
                 del self._hopes[number]
                 self.court.stop("eventually", f"{name}: not true in time")
+            elif problem_of(check) is None:
+                del self._hopes[number]
 
         self._hopes[number] = (name, look)
         self.checks.append(look)

@@ -13,6 +13,10 @@ from typing import Protocol
 import attrs
 
 
+_CALM = (0.0, 0.4, 0.8)
+"""How likely a decision that is not about order stays 0: some runs are stormy, some nearly quiet."""
+
+
 class Source(Protocol):
     """Where decisions come from."""
 
@@ -42,19 +46,21 @@ class Recorded:
 
 @attrs.define
 class Walk:
-    """Uniformly random, up to decision ``limit``; a share of the decisions that are not about order stays 0."""
+    """Uniformly random, up to decision ``limit``; decisions that are not about order stay 0 more often or less."""
 
     seed: int
     limit: int | None = None
     _random: random.Random = attrs.field(init=False)
+    _calm: float = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._random = random.Random(self.seed)
+        self._calm = self._random.choice(_CALM)
 
     def pick(self, number: int, options: int, keys: list[int] | None) -> int:
         """Throw the dice."""
         value = self._random.randrange(options)
-        if keys is None and self._random.random() < 0.6:
+        if keys is None and self._random.random() < self._calm:
             value = 0
         return 0 if self.limit is not None and number >= self.limit else value
 
@@ -73,16 +79,18 @@ class Priorities:
     _random: random.Random = attrs.field(init=False)
     _ranks: dict[int, float] = attrs.field(init=False, factory=dict)
     _changes: set[int] = attrs.field(init=False)
+    _calm: float = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._random = random.Random(self.seed)
+        self._calm = self._random.choice(_CALM)
         self._changes = {self._random.randrange(max(1, self.length)) for _ in range(self.depth - 1)}
 
     def pick(self, number: int, options: int, keys: list[int] | None) -> int:
         """Take the runnable task of the highest rank."""
         if keys is None:
             value = self._random.randrange(options)
-            return value if self._random.random() < 0.4 and self._within(number) else 0
+            return value if self._random.random() >= self._calm and self._within(number) else 0
         for key in keys:
             if key not in self._ranks:
                 self._ranks[key] = self._random.random()

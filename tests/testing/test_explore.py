@@ -1,0 +1,127 @@
+"""Explorations find what only some orders show, and shrink it."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from youyou.testing import Simulation, explore, replay
+
+
+async def lost_update(sim: Simulation) -> None:
+    """Two tasks read, pause for different times and write."""
+    total = [0]
+    sim.at_end(lambda: total[0] == 2, "both counted")
+
+    async def add(pause: int) -> None:
+        for _ in range(pause):
+            await trio.lowlevel.checkpoint()
+        seen = total[0]
+        if sim.choose(2):
+            await trio.lowlevel.checkpoint()
+        total[0] = seen + 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(add, 1)
+        nursery.start_soon(add, 1)
+
+
+async def wrong_order(sim: Simulation) -> None:
+    """Right only if the first of two equal sleepers wakes first."""
+    woken: list[int] = []
+    sim.at_end(lambda: woken == sorted(woken), "in order")
+
+    async def sleeper(number: int) -> None:
+        await trio.sleep(1)
+        woken.append(number)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(3):
+            nursery.start_soon(sleeper, number)
+
+
+async def slow_start(sim: Simulation) -> None:
+    """Wrong only if one task takes twelve steps before the other's second: no order of Trio's does that."""
+    done: list[str] = []
+    sim.at_end(lambda: "".join(done) != "longshort", "short one first")
+
+    async def run(name: str, steps: int) -> None:
+        for _ in range(steps):
+            await trio.lowlevel.checkpoint()
+        done.append(name)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run, "short", 2)
+        nursery.start_soon(run, "long", 12)
+
+
+@pytest.mark.parametrize("strategy", ["walk", "pct2", "pct3"])
+@pytest.mark.parametrize("scenario", [wrong_order, lost_update])
+def test_a_bug_of_order_is_found_and_shrunk(scenario, strategy):
+    """Few schedules are enough, and at most two decisions remain; the plain order hides it."""
+    report = explore(scenario, strategy=strategy, schedules=60)
+
+    assert [] == report.baseline.violations
+    assert "at_end" == report.failures[0].kind
+    assert 1 <= len(report.failures[0].attempt.order.deviations) <= 2
+    assert not replay(scenario, report.failures[0].token).ok
+
+
+def test_orders_that_trio_cannot_produce_are_left_alone_unless_asked_for():
+    """Arbitrary delay is an opt-in, and marked in the token."""
+    assert explore(slow_start, schedules=150).ok
+    unfair = explore(slow_start, schedules=150, fairness="none")
+
+    assert not unfair.ok
+    assert unfair.failures[0].token.endswith("-u")
+    assert not replay(slow_start, unfair.failures[0].token).ok
+
+
+def test_the_same_seed_explores_the_same_and_another_does_not():
+    """Every run follows from the seed."""
+
+    def found(seed: int) -> tuple[int, str]:
+        report = explore(lost_update, strategy="walk", seed=seed)
+        return report.runs, report.failures[0].message
+
+    assert found(1) == found(1)
+    assert len({found(seed) for seed in range(8)}) > 1
+
+
+def test_late_ports_bring_out_what_order_alone_cannot():
+    """With latency an answer may take longer than its asker waits."""
+
+    class Clock:
+        async def read(self) -> float:
+            await trio.lowlevel.checkpoint()
+            return 1.0
+
+    async def scenario(sim: Simulation) -> None:
+        clock = sim.port("clock", Clock())
+        with trio.move_on_after(10):
+            sim.note(f"read {await clock.read()}")
+            return
+        raise TimeoutError("no answer")
+
+    assert explore(scenario, schedules=30).ok
+    report = explore(scenario, schedules=60, latency=True)
+
+    assert "TimeoutError" in report.failures[0].message
+    assert "-l" in report.failures[0].token
+    assert not replay(scenario, report.failures[0].token).ok
+
+
+def test_a_failure_that_needs_many_decisions_has_a_short_token_too():
+    """If the decisions do not fit, the seed and how far it reaches take their place."""
+
+    async def scenario(sim: Simulation) -> None:
+        total = 0
+        for _ in range(60):
+            total += sim.choose(9)
+        assert total < 60
+
+    report = explore(scenario, strategy="walk", schedules=60)
+
+    token = report.failures[0].token
+    assert len(token) < 100
+    assert not replay(scenario, token).ok

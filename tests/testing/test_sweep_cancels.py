@@ -1,0 +1,319 @@
+"""A sweep cancels at every moment and tells what came of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import trio
+
+from youyou.testing import Simulation, sweep
+
+SOURCE = Path(__file__).read_text(encoding="utf-8").splitlines()
+
+
+async def relay(sim: Simulation) -> None:
+    """Two tasks and a channel; nothing can go wrong."""
+    send, receive = trio.open_memory_channel[int](1)
+
+    async def produce() -> None:
+        with send:
+            for number in range(3):
+                await send.send(number)
+                await trio.sleep(1)
+
+    async def consume() -> None:
+        with receive:
+            async for _ in receive:
+                await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(produce)
+        nursery.start_soon(consume)
+
+
+def slots(*, kept: bool):
+    """A scenario whose child gives its slot back on cancel only if ``kept`` is false."""
+
+    async def scenario(sim: Simulation) -> None:
+        taken: list[int] = []
+        sim.at_end(lambda: taken == [], "every slot is given back")
+
+        async def child() -> None:
+            await trio.lowlevel.checkpoint()
+            taken.append(1)
+            if kept:
+                await trio.sleep(1)
+                taken.pop()
+            else:
+                try:
+                    await trio.sleep(1)
+                finally:
+                    taken.pop()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(child)
+
+    return scenario
+
+
+def test_a_right_program_passes_with_every_step_cancelled():
+    """Each step of each task is a point, and where something happens between two steps there are two points."""
+    report = sweep(relay)
+
+    report.assert_ok()
+    steps = len(report.baseline.steps)
+    assert steps + len(report.baseline.boundaries) == report.planned
+    assert report.runs == report.planned + 2
+    assert report.delivered + len(report.unresolved) == report.planned
+    assert report.delivered > steps / 2
+
+
+def test_a_slot_leak_in_a_child_is_found_with_the_first_step_at_which_it_happens():
+    """The failure names the earliest point, the task and the await at which the cancel arrived."""
+    report = sweep(slots(kept=True))
+
+    failure = report.failures[0]
+    assert not report.ok
+    assert ("at_end", "child", "yy1-a3") == (failure.kind, failure.task, failure.token)
+    assert "await trio.sleep(1)" in SOURCE[failure.location.line - 1]
+    with pytest.raises(AssertionError, match="every slot is given back"):
+        report.assert_ok()
+
+
+def test_the_mended_twin_of_the_slot_leak_passes():
+    """A release in `finally` survives every cancel."""
+    sweep(slots(kept=False)).assert_ok()
+
+
+def test_a_scenario_that_fails_undisturbed_is_not_swept():
+    """Without a good plain run nothing is injected, and the report says so."""
+
+    async def broken(sim: Simulation) -> None:
+        raise ValueError("no")
+
+    report = sweep(broken)
+
+    assert ("error", 0) == (report.failures[0].kind, report.planned)
+    assert "ValueError: no" in str(report)
+
+
+async def turns(sim: Simulation) -> None:
+    """Two cancellable turns after a quiet beginning."""
+    await trio.sleep(1)
+    for _ in range(2):
+        with sim.scope("turn"):
+            await trio.sleep(1)
+    await trio.sleep(1)
+
+
+def test_a_named_scope_is_cancelled_only_while_it_is_there():
+    """Points before the scope exists are not planned; those after its end are unresolved, never passed."""
+    report = sweep(turns, cancel="turn")
+
+    report.assert_ok()
+    assert all(int(token[5:].partition(".")[0]) != 1 for token in report.unresolved if token.startswith("yy1-b"))
+    assert 0 < len(report.unresolved) == report.planned - report.delivered
+
+
+def test_a_target_that_never_exists_shows_nothing():
+    """A misspelt name must not look like a success."""
+    report = sweep(turns, cancel="trun")
+
+    assert not report.ok
+    assert (0, 0) == (report.delivered, len(report.failures))
+    with pytest.raises(AssertionError, match="no injection took effect"):
+        report.assert_ok()
+
+
+def test_an_action_is_called_at_every_step():
+    """A sync function that cancels something of its own is a target like a scope."""
+    calls = []
+
+    async def scenario(sim: Simulation) -> None:
+        with trio.CancelScope() as scope:
+            sim.action("stop", lambda: calls.append(sim.step) or scope.cancel(reason="stop"), done=lambda: ended)
+            ended: list[int] = []
+            await trio.sleep(1)
+            await trio.sleep(1)
+        ended.append(1)
+        await trio.sleep(1)
+
+    report = sweep(scenario, cancel="stop")
+
+    report.assert_ok()
+    assert {1, 2, 3} <= set(calls)
+    assert 0 == report.worst_shutdown
+    assert len(report.unresolved) > 0
+
+
+def test_an_async_action_runs_beside_the_scenario_and_is_timed():
+    """`await session.close()` from outside: started at each step, waited for, its duration is the shutdown."""
+
+    async def scenario(sim: Simulation) -> None:
+        closed = trio.Event()
+        sim.shutdown_within(1)
+
+        async def close() -> None:
+            closed.set()
+            await trio.sleep(3)
+
+        sim.action("close", close)
+        with trio.move_on_after(5):
+            await closed.wait()
+
+    report = sweep(scenario, cancel="close")
+
+    assert 3 == report.worst_shutdown
+    assert ["shutdown"] == [f.kind for f in report.failures]
+
+
+def test_an_action_that_raises_is_a_failure():
+    """What an action raises is not lost."""
+
+    async def scenario(sim: Simulation) -> None:
+        sim.action("stop", lambda: 1 / 0)
+        await trio.sleep(1)
+
+    report = sweep(scenario, cancel="stop")
+
+    assert "ZeroDivisionError" in report.failures[0].message
+
+
+def test_an_action_that_says_it_changed_nothing_is_unresolved():
+    """Returning False means: not this time."""
+
+    async def scenario(sim: Simulation) -> None:
+        sim.action("stop", lambda: False)
+        await trio.sleep(1)
+
+    report = sweep(scenario, cancel="stop")
+
+    assert (0, report.planned) == (report.delivered, len(report.unresolved))
+
+
+def test_a_function_given_to_the_sweep_may_return_what_to_cancel():
+    """``cancel=`` takes a function of the simulation; what it returns is cancelled, called or awaited."""
+    scopes = []
+
+    async def scenario(sim: Simulation) -> None:
+        with trio.CancelScope() as scope:
+            scopes.append(scope)
+            await trio.sleep(1)
+            await trio.sleep(1)
+
+    report = sweep(scenario, cancel=lambda sim: scopes[-1])
+
+    report.assert_ok()
+    assert report.delivered > 0
+
+
+def test_ctrl_c_arrives_at_every_step_and_may_come_out():
+    """KeyboardInterrupt out of the scenario is right when it was injected, and wrong to swallow nothing else."""
+    report = sweep(relay, cancel="ctrl-c")
+
+    report.assert_ok()
+    assert report.delivered > 0
+
+
+def test_a_second_cancel_strikes_during_the_clean_up_of_the_first():
+    """``then`` finds clean-up that is safe against one cancel and not against two."""
+
+    async def scenario(sim: Simulation) -> None:
+        opened = []
+        sim.at_end(lambda: opened == [], "closed")
+        with sim.scope("turn"):
+            opened.append(1)
+            try:
+                await trio.sleep(1)
+            finally:
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + 5) as cleaning:
+                    sim.scope("clean-up", cleaning)
+                    await trio.sleep(1)
+                    opened.clear()
+
+    assert sweep(scenario, cancel="turn").ok
+    report = sweep(scenario, cancel="turn", then="clean-up")
+
+    assert ["at_end"] == [f.kind for f in report.failures]
+    assert 2 == len(report.failures[0].injected)
+
+
+def test_long_runs_can_be_swept_by_location_or_by_sample():
+    """A loop of many steps has few distinct points, and the bug is at one of them."""
+
+    async def scenario(sim: Simulation) -> None:
+        held = []
+        sim.at_end(lambda: held == [], "nothing is held")
+        for _ in range(60):
+            await trio.lowlevel.checkpoint()
+        held.append(1)
+        await trio.lowlevel.checkpoint()
+        held.clear()
+
+    located, sampled = sweep(scenario, points="every-location"), sweep(scenario, points=7)
+
+    assert ["at_end"] == [f.kind for f in located.failures]
+    assert located.planned < 12
+    assert 7 == sampled.planned
+
+
+def test_pairs_are_sampled_from_all_single_injections():
+    """So many runs more, each with two injections."""
+    report = sweep(turns, cancel="turn", pairs=5, seed=3)
+
+    assert report.runs == report.planned - 5 + 2
+
+
+def test_more_schedules_mean_other_orders():
+    """Every further schedule is swept whole, under another order of tasks."""
+    once, thrice = sweep(relay), sweep(relay, schedules=3)
+
+    assert thrice.ok
+    assert thrice.runs > 2.5 * once.runs
+
+
+def test_coverage_names_the_awaits_that_no_cancel_reached():
+    """A shielded await is seen and never cancelled."""
+
+    async def scenario(sim: Simulation) -> None:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 9):
+            await trio.sleep(1)
+        await trio.sleep(1)
+
+    coverage = sweep(scenario).coverage
+
+    shielded = next(n for n, line in enumerate(SOURCE, 1) if "+ 9):" in line) + 1
+    assert [shielded] == [location.line for _, location in coverage.never]
+    assert 2 == len(coverage.seen)
+
+
+def test_the_time_a_cancel_takes_is_measured_and_limited():
+    """Slow clean-up is a failure when the scenario promised a quick end."""
+
+    async def scenario(sim: Simulation) -> None:
+        sim.shutdown_within(5)
+        try:
+            await trio.sleep(1)
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + 60):
+                await trio.sleep(7)
+
+    report = sweep(scenario)
+
+    assert (7, ["shutdown"]) == (report.worst_shutdown, [f.kind for f in report.failures])
+
+
+def test_a_swallowed_cancel_that_never_ends_is_stopped():
+    """A loop that eats every cancel is reported, and the sweep goes on."""
+
+    async def scenario(sim: Simulation) -> None:
+        while sim.now < 2:
+            with suppress(trio.Cancelled):
+                await trio.sleep(1)
+
+    report = sweep(scenario)
+
+    assert {"steps"} == {f.kind for f in report.failures}
+    assert report.runs > 3
