@@ -102,15 +102,17 @@ class Targets:
             scope.cancel(reason=f"youyou.testing: injected by {name}")
             self._follow(lambda: hooks.has_exited(scope))
         elif inspect.isawaitable(result):
-            self.control.loop.spawn_system_task(self._help, name, result, name=f"{name}()")
+            # Known from its birth, so that whoever waits for all actions waits for one that has not begun.
+            scope = trio.CancelScope()
+            task = self.control.loop.spawn_system_task(self._help, name, result, scope, name=f"{name}()")
+            self.control.helpers[task] = scope
         elif action.done is not None:
             self._follow(action.done)
 
-    async def _help(self, name: str, made: Awaitable[object]) -> None:
+    async def _help(self, name: str, made: Awaitable[object], scope: trio.CancelScope) -> None:
         """Run an async action in a task of its own, outside everything it may cancel."""
         control, started, task = self.control, self.control.now, trio.lowlevel.current_task()
-        with trio.CancelScope() as scope:
-            control.helpers[task] = scope
+        with scope:
             try:
                 await made
             except trio.Cancelled:
