@@ -94,6 +94,11 @@ def test_code_never_triggers(text, expected):
     assert expected == triggered(text, NAMES)
 
 
+def test_the_longest_name_wins():
+    """Where a name ends in punctuation, it is preferred to the shorter one before it."""
+    assert triggered("/go! /go", ["go", "go!"]) == ("go!", "go")
+
+
 @given(st.text(alphabet="/`~\n ab.commit"), st.sets(st.sampled_from(["commit", "a", "b", "a.b"])))
 def test_only_registered_names_trigger_and_only_once(text, names):
     """Whatever the text, the answer holds registered names that stand in it after a slash, without repetition."""
