@@ -174,7 +174,8 @@ def test_base64_is_accepted_exactly_when_it_is_base64(data, cut):
 
 json_like = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.binary() | st.builds(TextBlock, st.none() | st.text()),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
 )
 
 
