@@ -30,6 +30,11 @@ class StopClock:
     _hooks: dict[Timebox, None] = attrs.Factory(dict)
     _tools: dict[Timebox, None] = attrs.Factory(dict)
 
+    @property
+    def stopping(self) -> bool:
+        """Whether a stop was asked for."""
+        return self.asked < math.inf
+
     def ask(self, grace: float | None = None) -> None:
         """Ask to stop. Hooks have their time-out from now on; with ``grace`` all is cut after so many seconds."""
         now = trio.current_time()
@@ -45,7 +50,7 @@ class StopClock:
     def hook(self) -> Iterator[trio.CancelScope]:
         """Around one hook: unbounded until a stop is asked for, then its time-out from the stop or from its start."""
         box = Timebox()
-        if self.asked < math.inf:
+        if self.stopping:
             box.tighten(min(max(self.asked, trio.current_time()) + self.hook_timeout, self.cut_at))
         self._hooks[box] = None
         try:

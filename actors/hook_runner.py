@@ -39,8 +39,13 @@ class HookRunner:
     lifetime: Lifetime
 
     async def before(self, event: E, clock: StopClock) -> HookOutcome[E]:
-        """Run the handlers of a hook that may refuse. A handler that raises or is cut refuses: it fails closed."""
+        """Run the handlers of a hook that may refuse. A handler that raises or is cut refuses: it fails closed.
+
+        None starts after a stop: what it would decide about does not happen.
+        """
         for tap in self.registry.taps(type(event)):
+            if clock.stopping:
+                break
             with clock.hook():
                 try:
                     verdict = await self._call(tap, event)

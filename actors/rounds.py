@@ -110,7 +110,8 @@ class Rounds:
         attempt, overflowed = 1, False
         while True:
             await self.desk.journal.flush()
-            await self.compactor.before_request(self.assignment.tools)
+            if not self.desk.control.stopping:
+                await self.compactor.before_request(self.assignment.tools)
             response = Response(new_id())
             if self.desk.control.stopping:
                 return response
