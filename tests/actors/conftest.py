@@ -201,7 +201,7 @@ class Conversation:
     async def events(self, turn: RunningTurn) -> list[Any]:
         """Read a turn to its end: the payloads, after a look at what holds for every turn (semantics 6)."""
         seen = [event async for event in turn]
-        assert [] == event_problems(seen)
+        assert event_problems(seen) == []
         return [event.payload for event in seen]
 
     def lines(self, messages: Iterable[Message]) -> list[str]:
@@ -233,10 +233,10 @@ class Conversation:
 
     def verify(self) -> None:
         """What must hold after any conversation."""
-        assert [] == self.provider.violations
+        assert self.provider.violations == []
         assert self.leaves_streams or self.provider.opened == self.provider.closed
         for session_id in self.store._sessions:
-            assert [] == log_problems(self.store.events(session_id), whole=not self.loses_log)
+            assert log_problems(self.store.events(session_id), whole=not self.loses_log) == []
 
 
 def event_problems(events: list[AgentEvent]) -> list[str]:
