@@ -128,8 +128,9 @@ class Control:
             self.status.value = TurnStatus.CANCELLING
             if queued:
                 self.on_queued_cancel()
-            for scope in self._scopes:
-                scope.cancel(f"the turn was stopped: {reason}")
+        # Whatever the outcome: also a stream that has said all, but does not close, is left now.
+        for scope in self._scopes:
+            scope.cancel(f"the turn was stopped: {reason}")
         self.open_gate()
         self.clock.ask(grace)
         return self.outcome is TurnStatus.CANCELLED
