@@ -12,7 +12,6 @@ from typing import Protocol
 
 import attrs
 
-
 _CALM = (0.0, 0.4, 0.8)
 """How likely a decision that is not about order stays 0: some runs are stormy, some nearly quiet."""
 

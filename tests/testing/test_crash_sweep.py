@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import trio
-
 from youyou.testing import DurableLog, Simulation, replay, sweep
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import trio
-
 from youyou.testing import Simulation, sweep
 
 SOURCE = Path(__file__).read_text(encoding="utf-8").splitlines()
