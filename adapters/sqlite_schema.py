@@ -19,9 +19,9 @@ APPLICATION_ID = 0x59596F75
 # Rows of sessions and events carry checksums, because SQLite checks the structure of a page and not what is in it.
 _FIRST = """
 CREATE TABLE sessions (
-    key INTEGER PRIMARY KEY, session_id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, title_seq INTEGER NOT NULL,
-    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, message_count INTEGER NOT NULL,
-    event_count INTEGER NOT NULL, events_sum INTEGER NOT NULL, checksum INTEGER NOT NULL
+    key INTEGER PRIMARY KEY, session_id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL, message_count INTEGER NOT NULL, event_count INTEGER NOT NULL,
+    events_sum INTEGER NOT NULL, checksum INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX sessions_by_time ON sessions (updated_at, session_id);
 CREATE TABLE events (

@@ -33,7 +33,6 @@ class _Row:
 
     session_id: str
     title: str = ""
-    title_seq: int = 0
     created_at: int = (1 << 63) - 1
     updated_at: int = -(1 << 63)
     message_count: int = 0
@@ -52,8 +51,8 @@ class _Row:
             events_sum=wrap(self.events_sum + check),
         )
         match event.payload:
-            case Metadata(key="title", value=title) if event.seq > self.title_seq:
-                return attrs.evolve(row, title=str(title), title_seq=event.seq)
+            case Metadata(key="title", value=title):
+                return attrs.evolve(row, title=str(title))
         return row
 
     def summary(self) -> SessionSummary:

@@ -74,8 +74,8 @@ async def _newest_first(storage: MemoryStorage) -> None:
 
 
 async def _relevance(storage: MemoryStorage) -> None:
-    await storage.save(_memory("one", "The user owns a bicycle", 1))
-    await storage.save(_memory("both", "The user rides a bicycle to the office", 2))
+    await storage.save(_memory("one", "The user owns a bicycle", 2))
+    await storage.save(_memory("both", "The user rides a bicycle to the office", 1))
     await storage.save(_memory("none", "Likes tea", 3))
     found = await _ids(storage, "bicycle office")
     expect(["both", "one"], found, "What shares more words with the query comes first, what shares none is left out")

@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 
+import apsw
 import pytest
 from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.messages.errors import StorageError
@@ -159,6 +160,30 @@ async def test_rows_changed_behind_its_back_are_noticed(tmp_path, statement):
         with pytest.raises(StorageError, match="damaged"):
             await storage.load_session(changed)
         assert sessions["s4"] == await storage.load_session("s4")
+
+
+async def test_swapped_indexes_do_not_hide_sessions(tmp_path):
+    """Sessions that a damaged index would hide are not said to be unknown: not when loading, listing or looking."""
+    await _build(tmp_path)
+    path = tmp_path / "closed.db"
+    db = apsw.Connection(str(path))
+    names = "sessions_by_time", "sqlite_autoindex_sessions_1"
+    roots = [db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (name,)).get for name in names]
+    db.close()
+    data = bytearray(path.read_bytes())
+    one, two = (slice(4096 * (root - 1), 4096 * root) for root in roots)
+    data[one], data[two] = data[two], data[one]
+    path.write_bytes(data)
+
+    async with SQLiteSessionStorage(path) as storage:
+        for call in (
+            lambda: storage.load_session("s1"),
+            storage.list_sessions,
+            lambda: storage.find_session("s1"),
+            lambda: storage.save_events("s1", _sessions()["s1"]),
+        ):
+            with pytest.raises(StorageError, match="list of sessions is damaged"):
+                await call()
 
 
 @pytest.mark.long

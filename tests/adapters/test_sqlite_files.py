@@ -193,13 +193,32 @@ async def test_cancel_while_waiting_for_a_lock_gives_up_waiting(tmp_path, monkey
         other.close()
 
 
-async def test_a_deadline_of_the_caller_is_a_cancellation_and_no_error(tmp_path):
-    """A call whose scope has run out raises Cancelled, which the scope catches, whatever apsw makes of deadlines."""
+async def test_no_clock_but_trios_limits_a_call(tmp_path, mock_clock):
+    """While Trio's clock stands still a deadline does not pass, however long a query takes by any other clock."""
+    long = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 100000) SELECT count(*) FROM n"
     async with SQLiteSessionStorage(tmp_path / "chat.db") as storage:
-        for _ in range(20):
-            with trio.move_on_after(0) as scope:
-                await storage.list_sessions()
-            assert scope.cancelled_caught
+        with trio.fail_after(0.000_001):
+            assert await storage._file.run(lambda db: db.execute(long).get) == 100_000
+
+
+async def test_opening_waits_for_a_reader_that_sqlite_would_not_wait_for(tmp_path, monkeypatch):
+    """Setting the log mode needs the whole file: opening tries again until another program has finished reading."""
+    path = str(tmp_path / "chat.db")
+    async with SQLiteSessionStorage(path) as storage:
+        await storage.save_events("s", [EVENT])
+    other = apsw.Connection(path)
+    other.execute("PRAGMA journal_mode = DELETE; BEGIN; SELECT * FROM events").fetchall()
+    refused, sleep = threading.Event(), time.sleep
+    monkeypatch.setattr(sqlite_connection.time, "sleep", lambda seconds: (refused.set(), sleep(seconds)))
+    storage = SQLiteSessionStorage(path)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(storage.load_session, "s")
+        while not refused.is_set():
+            await trio.lowlevel.checkpoint()
+        other.execute("ROLLBACK")
+    other.close()
+    assert await storage.load_session("s") == (EVENT,)
+    await storage.aclose()
 
 
 def test_a_storage_works_in_one_run_after_another_and_holds_up_no_process(tmp_path):
@@ -322,6 +341,14 @@ async def test_titles_are_found_whatever_their_case_and_accents(tmp_path):
         await storage.save_events("s", [SessionEvent(1, moment(1), Metadata("title", "Café in ZÜRICH"))])
         for query in ("cafe", "CAFÉ IN", "zürich", "ｚｕｒ"):  # noqa: RUF001 - the wide letters are the point
             assert [found.session_id for found in await storage.find_session(query)] == ["s"]
+
+
+async def test_nothing_of_a_deleted_session_stays_in_the_tables(tmp_path):
+    """Deleting a session removes the rows of its events, so that what a user deleted is gone."""
+    async with SQLiteSessionStorage(tmp_path / "chat.db") as storage:
+        await storage.save_events("s", [EVENT])
+        await storage.delete_session("s")
+        assert await storage._file.run(lambda db: db.execute("SELECT count(*) FROM events").get) == 0
 
 
 async def test_a_cursor_of_another_kind_is_refused(tmp_path):
