@@ -14,6 +14,7 @@ import logging
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import attrs
 import trio
@@ -252,6 +253,7 @@ async def open_agent(registry: Registry) -> AsyncIterator[Agent]:
             top.start_soon(server.watch, name="agent watcher")
             # Not nursery.start(): a cancelled start() would wait for this shielded task for ever.
             top.start_soon(server.run, name="agent")
+            lifetime.on_hard.append(partial(_interrupt_body, lifetime, top.cancel_scope))
             try:
                 await server.ready.wait()
                 if server.entry_error is None and not server.served.is_set() and server.task is not None:
@@ -274,6 +276,12 @@ async def open_agent(registry: Registry) -> AsyncIterator[Agent]:
         raise failure
 
 
+def _interrupt_body(lifetime: Lifetime, body: trio.CancelScope) -> None:
+    """Ctrl-C in code that the runtime called belongs to the host: end its body too, so that it gets there."""
+    if lifetime.interrupt is not None:
+        body.cancel("Ctrl-C or SystemExit came out of code that the agent called")
+
+
 def _what_the_host_sees(
     server: _Server, group: BaseException | None, body: BaseException | None
 ) -> BaseException | None:
@@ -285,10 +293,10 @@ def _what_the_host_sees(
         return body
     if server.crash is not None:
         return _crashed(server.crash, body)
-    if body is not None and (group is None or split_cancelled(body)[0] is None):
+    if body is not None and not only_cancelled(body):
         return body
     if group is not None:
-        return body if body is not None and not only_cancelled(body) else _bare(group)
+        return _bare(group)
     return server.entry_error
 
 

@@ -118,7 +118,8 @@ class MemoryExtractor:
             refuse_all(self._inbox)
 
     async def _take_in(self, request: Extract) -> Extracted:
-        said = [*self._backlog.pop(request.session_id, []), *request.said]
+        # By number: what a resumed session read again from its log may still be here.
+        said = sorted({**dict(self._backlog.pop(request.session_id, [])), **dict(request.said)}.items())
         if not said:
             return Extracted(None, None)
         error: AgentError = MemoryStorageError("the extraction was cut")

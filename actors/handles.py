@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import final
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from ..core.config import SessionConfig
 from ..core.discovery import ProfileInfo, discovery
@@ -83,6 +84,7 @@ class Agent:
         """
         return await self._open(SessionConfig(), session_id)
 
+    @enable_ki_protection
     async def _open(self, config: SessionConfig, session_id: str | None) -> Session:
         check_run(self._token, "an agent")
         asked: list[OpenSession] = []
@@ -100,6 +102,7 @@ class Agent:
             raise answer
         return Session(answer, self._runtime, self._token)
 
+    @enable_ki_protection
     async def shutdown(self, *, grace: float | None = None) -> None:
         """Close the session, then the plugins (semantics 6.3). Idempotent; several tasks may call it.
 
@@ -211,6 +214,7 @@ class Session:
         """
         return await self._start(None, False)
 
+    @enable_ki_protection
     async def _start(self, user_input: UserInput | None, queue: bool) -> RunningTurn:
         self._check_open()
         context = contextvars.copy_context()
@@ -225,6 +229,7 @@ class Session:
         except AgentClosed:
             raise self._too_late() from None
 
+    @enable_ki_protection
     async def set_title(self, title: str) -> None:
         """Name the session, in its storage too. A checkpoint; if it raises `trio.Cancelled`, it may have happened.
 
@@ -249,6 +254,7 @@ class Session:
             return AgentClosed("the agent is closing: build and enter a new one")
         return SessionClosed("the session is closed: open a new one with agent.new_session()")
 
+    @enable_ki_protection
     async def close(self, *, grace: float | None = None) -> None:
         """End the session in the orderly way and wait until its slot is free (semantics 6.3). Idempotent.
 
@@ -282,6 +288,7 @@ class Session:
         await trio.lowlevel.checkpoint()
         return self
 
+    @enable_ki_protection
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:

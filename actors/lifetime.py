@@ -75,7 +75,7 @@ class Lifetime:
                 box.tighten(self.work_deadline, patience=0)
             for callback in tuple(self.on_hard):
                 callback()
-        self.leaving.set()
+            self.leave()
 
     def interrupted(self, exc: BaseException) -> None:
         """Ctrl-C or `SystemExit` came out of user code: remember it for the host, and stop hard."""

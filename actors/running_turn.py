@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, final
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from ..core.inputs import check_input
 from ..messages.content import Content, UserInput
@@ -51,6 +52,7 @@ class RunningTurn:
         status: TurnStatus = self._turn.desk.control.status.value
         return status
 
+    @enable_ki_protection
     def cancel(self, *, grace: float | None = None) -> bool:
         """Stop the turn: the stream at once, what has not started is skipped, what runs finishes (semantics 6.1).
 
@@ -73,6 +75,7 @@ class RunningTurn:
         check_run(self._token, "a turn")
         return self._turn.desk.control.cancel("cancelled", grace)
 
+    @enable_ki_protection
     def steer(self, input: UserInput | Content) -> bool:
         """Put a message into the running turn; it is delivered before the next request (semantics 13).
 
@@ -86,11 +89,13 @@ class RunningTurn:
         setup = self._turn.state.setup
         return self._turn.desk.control.steer(check_input(input, setup.model, setup.registry.skills))
 
+    @enable_ki_protection
     def detach(self) -> None:
         """Stop reading: the turn runs on, its events are not kept. Sync, idempotent."""
         check_run(self._token, "a turn")
         self._turn.desk.events.reader_gone()
 
+    @enable_ki_protection
     async def result(self) -> TurnResult:
         """Wait for the end of the turn, letting go of events that nobody has read.
 
@@ -118,6 +123,7 @@ class RunningTurn:
     def __aiter__(self) -> RunningTurn:
         return self
 
+    @enable_ki_protection
     async def __anext__(self) -> AgentEvent:
         check_run(self._token, "a turn")
         events = self._turn.desk.events
@@ -136,6 +142,7 @@ class RunningTurn:
         await trio.lowlevel.checkpoint()
         return self
 
+    @enable_ki_protection
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:

@@ -18,7 +18,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ..core.ports import ToolHandler, ToolInput
-from ..core.tools import ThreadFunction
+from ..core.tools import ThreadFunction, to_output
 from ..messages.events import ToolOutput
 from ..messages.history import ToolCall
 from ..messages.jsonvalue import thaw
@@ -86,6 +86,13 @@ class _Run:
     def report(self, progress: Any) -> None:
         if not self.done.is_set() and not self.given_up:
             self.job.events.progress(self.job.call.call_id, progress)
+
+
+def _as_output(value: Any) -> ToolOutput | BaseException:
+    try:
+        return to_output(value)
+    except Exception as exc:
+        return exc
 
 
 @attrs.define(eq=False)
@@ -191,9 +198,7 @@ class ToolPool:
                 self.lifetime.interrupted(interrupt)
                 return Cut.INTERRUPTED
             return self._why_cut(run) if run.box.scope.cancel_called else exc
-        if isinstance(output, ToolOutput):
-            return output
-        return TypeError(f"the tool returned {type(output).__name__}: return a ToolOutput")
+        return output if isinstance(output, ToolOutput) else _as_output(output)
 
     def _why_cut(self, run: _Run) -> Cut:
         timed_out = run.started + run.job.timeout

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from ..core.ports import ToolInput
 from ..core.text import clean_json
@@ -93,6 +94,7 @@ def reporter(report: Callable[[Any], None]) -> Callable[[Any], None]:
     """``report`` made callable from the tool's thread too."""
     token = trio.lowlevel.current_trio_token()
 
+    @enable_ki_protection
     def from_anywhere(progress: Any) -> None:
         frozen = freeze(clean_json(progress))
         if trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is token:

@@ -61,7 +61,7 @@ class Turn:
     def end_unstarted(self) -> None:
         """The turn was stopped while it waited in the queue: hand its input back. Sync."""
         self._announced = self._closed = True
-        self._end()
+        self._end((self.user_input,))
 
     @enable_ki_protection
     async def run(self) -> None:
@@ -208,7 +208,7 @@ class Turn:
             },
         )
 
-    def _end(self) -> None:
+    def _end(self, undelivered: tuple[UserInput, ...] = ()) -> None:
         """Close what is open and queue the terminal event. Sync."""
         control = self.desk.control
         if control.outcome is None:
@@ -220,8 +220,7 @@ class Turn:
         self.state.usage += self.desk.usage
         if control.committed:
             self.state.unfinished = None
-        undelivered = control.take_steering() if self._input_kept else (self.user_input, *control.take_steering())
-        self.result = self._make_result(undelivered)
+        self.result = self._make_result((*undelivered, *control.take_steering()))
         self.desk.events.terminal(self._terminal(self.result))
         control.finish()
         self.ended.set()
