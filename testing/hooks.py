@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import random
+import sys
 import threading
 from collections.abc import Callable, Iterator, MutableSequence
 from typing import Any, NoReturn, Protocol
@@ -95,6 +96,22 @@ def start_thread(
         deliver(outcome.capture(fn))
 
 
+_REAL = {
+    "socket.connect": "connects a real socket",
+    "socket.bind": "binds a real socket",
+    "socket.getaddrinfo": "looks up a real host name",
+    "subprocess.Popen": "starts a real process",
+    "os.posix_spawn": "starts a real process",
+    "os.fork": "forks the process",
+}
+
+
+def _audit(event: str, _: object) -> None:
+    """Refuse what would reach the outside world behind Trio's back, such as a blocking client in a thread."""
+    if event in _REAL and current_check.is_simulated is not None:
+        _refuse(_REAL[event])
+
+
 _installing = threading.Lock()
 _refusing: dict[type, type] = {}
 
@@ -106,6 +123,7 @@ def install() -> None:
             check_trio()
             trio_run._r = Coin(trio_run._r)
             trio_threads.start_thread_soon = start_thread
+            sys.addaudithook(_audit)
         # Hypothesis sets the plain flag when it is imported, perhaps after us.
         if not isinstance(trio_run._ALLOW_DETERMINISTIC_SCHEDULING, Deterministic):
             before = trio_run._ALLOW_DETERMINISTIC_SCHEDULING

@@ -41,6 +41,8 @@ def run_attempt(
     finally:
         hooks.current.scheduler = before
         hooks.current_check.is_simulated = None
+    if sim._interrupted:
+        raise KeyboardInterrupt
     run.seconds = control.now
     run.decisions, run.deviations = control.choices.count, control.choices.deviations
     run.recording = recorder

@@ -48,6 +48,7 @@ class Simulation:
         self._targets = Targets(self._control, self._run, self._oracles.shut_down, self._failed)
         self._plan = SimulatedPlan(attempt, limits, self._control, self._run)
         self._durables: dict[str, Any] = {}
+        self._interrupted = False
         if (target := limits.target) is not None:
             self._targets.known["action"] = Action(lambda: target(self))
 
@@ -142,6 +143,8 @@ class Simulation:
     def _failed(self, what: str, error: BaseException) -> None:
         """``error`` came out; record it unless everything in it was injected or is allowed."""
         leaves = [leaf for leaf in leaves_of(error) if not self._allowed(leaf)]
+        # A Ctrl-C that nobody injected comes from the person at the keyboard.
+        self._interrupted |= any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves)
         if leaves and not self._plan.dead:
             names = tuple(sorted(type(leaf).__name__ for leaf in leaves))
             text = "; ".join(f"{type(leaf).__name__}: {leaf}" for leaf in leaves)

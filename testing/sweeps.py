@@ -125,6 +125,8 @@ def _sweep(lab: Lab, plan: Plan) -> Report:
 def _under(lab: Lab, plan: Plan, base: Attempt, known: Run | None) -> None:
     """All points of one schedule."""
     plain = known if known is not None else lab.try_out(base)
+    if plain.violations:
+        return
     dice = random.Random(plan.seed)
     singles = list(_singles(plan, plain, dice))
     lab.planned_runs = lab.runs + len(singles) + plan.pairs

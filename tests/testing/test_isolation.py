@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import signal
+import socket
+import subprocess
 import threading
 
 import pytest
@@ -126,6 +129,32 @@ def test_real_sockets_are_refused_with_a_way_out(touch, arguments):
 
     assert "RealIORefused" in report.failures[0].message
     assert "sim.port" in report.failures[0].message
+
+
+@pytest.mark.parametrize(
+    ("touch", "arguments"),
+    [(subprocess.run, (["true"],)), (socket.create_connection, (("127.0.0.1", 9),))],
+)
+def test_blocking_clients_and_processes_in_threads_are_refused_too(touch, arguments):
+    """A thread that runs inline must not wait for the real world."""
+
+    async def scenario(sim: Simulation) -> None:
+        await trio.to_thread.run_sync(touch, *arguments)
+
+    report = sweep(scenario, cancel=None)
+
+    assert "RealIORefused" in report.failures[0].message
+
+
+def test_a_real_ctrl_c_ends_the_sweep():
+    """The person at the keyboard is obeyed; only an injected Ctrl-C belongs to the program under test."""
+
+    async def scenario(sim: Simulation) -> None:
+        signal.raise_signal(signal.SIGINT)
+        await trio.sleep(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(scenario)
 
 
 def test_ordinary_runs_in_the_same_thread_may_use_sockets_afterwards():
