@@ -102,7 +102,7 @@ class _Server:
         except BaseException as exc:
             self.crash = split_cancelled(exc)[1] or self.crash
             self.lifetime.stop_hard("host_cancelled")
-            await self._close(entered)
+            await self._close(entered)  # noqa: ASYNC102  the lifetime is the shield, with a deadline
             raise
         await self._close(entered)
 
@@ -258,7 +258,7 @@ async def open_agent(registry: Registry) -> AsyncIterator[Agent]:
                 await server.ready.wait()
                 if server.entry_error is None and not server.served.is_set() and server.task is not None:
                     yield Agent(server.runtime, server.guard.box, server.served, server.task)
-            except BaseException as exc:
+            except BaseException as exc:  # noqa: ASYNC103  what holds no cancellation is raised below
                 body = exc
                 if split_cancelled(exc)[0] is not None:
                     raise  # Trio has to route it
@@ -268,7 +268,7 @@ async def open_agent(registry: Registry) -> AsyncIterator[Agent]:
                 # orderly leave into a hard one.
             finally:
                 lifetime.leave()
-    except BaseException as exc:
+    except BaseException as exc:  # noqa: ASYNC103  raised below, outside of the handler
         group = exc
     failure = _what_the_host_sees(server, group, body)
     if failure is not None:

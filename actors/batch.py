@@ -151,7 +151,7 @@ class Batch:
         if ran is not None:
             await self._finish(entry, ran, timeout_ms)
 
-    async def _submit(self, entry: Entry, handler: ToolHandler, timeout: float) -> Ran | None:
+    async def _submit(self, entry: Entry, handler: ToolHandler, limit: float) -> Ran | None:
         """Hand the call to a worker and wait for what comes of it. None: no worker took it."""
         desk = self.desk
         answering, waiting = trio.open_memory_channel[Ran](1)
@@ -159,7 +159,7 @@ class Batch:
             job = Job(
                 entry.call,
                 handler,
-                timeout,
+                limit,
                 desk.control,
                 desk.events,
                 contextvars.copy_context(),

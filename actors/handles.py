@@ -271,6 +271,7 @@ class Session:
         refuse_waiting(self._runtime.lifetime, "session.close()")
         self._closed = True
         error: AgentError | None = None
+        await trio.lowlevel.checkpoint()
         with suppress(AgentClosed):
             error = await ask(self._actor.box, lambda reply: CloseSession(True, "session_closed", grace, reply))
         if error is not None:
@@ -296,9 +297,9 @@ class Session:
         cancelled = trio.current_effective_deadline() == -math.inf
         if cancelled or (exc is not None and find(exc, (*INTERRUPTS, trio.Cancelled)) is not None):
             self._drop()
-            return
+            return  # noqa: ASYNC910  the cancellation that is under way must not be replaced
         try:
-            await self.close()
+            await self.close()  # noqa: ASYNC102  waits only where nothing is cancelled
         except AgentError as error:
             if exc is None:
                 raise

@@ -216,7 +216,7 @@ class _Guarded:
 
     async def __aexit__(self, kind: Any, exc: Any, traceback: Any) -> bool:
         try:
-            await call_user(self.lifetime, self.manager.__aexit__, kind, exc, traceback)
+            await call_user(self.lifetime, self.manager.__aexit__, kind, exc, traceback)  # noqa: ASYNC102  the host's own
         except UserCodeError as error:
             # What went wrong on the way out must not hide what went wrong before.
             if error.cause is not exc and exc is None:

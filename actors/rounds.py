@@ -115,22 +115,20 @@ class Rounds:
             response = Response(new_id())
             if self.desk.control.stopping:
                 return response
-            try:
-                await self._stream(response)
+            error = await self._stream(response)
+            if error is None or self.desk.control.outcome is TurnStatus.CANCELLED:
                 return response
-            except AgentError as error:
-                if self.desk.control.outcome is TurnStatus.CANCELLED:
-                    return response
-                if error.code is ErrorCode.CONTEXT_LENGTH_EXCEEDED and not response.visible and not overflowed:
-                    overflowed = True
-                    await self.compactor.after_overflow(self.assignment.tools, error)
-                    continue
-                if response.visible or not error.retryable or attempt >= self.assignment.retry.attempts:
-                    raise
+            if error.code is ErrorCode.CONTEXT_LENGTH_EXCEEDED and not response.visible and not overflowed:
+                overflowed = True
+                await self.compactor.after_overflow(self.assignment.tools, error)
+            elif response.visible or not error.retryable or attempt >= self.assignment.retry.attempts:
+                raise error
+            else:
                 await self._wait(attempt, error)
                 attempt += 1
 
-    async def _stream(self, response: Response) -> None:
+    async def _stream(self, response: Response) -> AgentError | None:
+        """One request. What went wrong is returned; what arrived is kept in any case."""
         desk = self.desk
         system, tools = desk.system, self.assignment.tools
         request = self._request()
@@ -139,10 +137,13 @@ class Rounds:
         try:
             with desk.control.interruptible():
                 await read_response(desk.lifetime, desk.setup.provider, request, response, self, idle_timeout)
+        except AgentError as error:
+            return error
         finally:
             desk.journal.transcript.meter.reported(response.usage)
             desk.usage += response.usage
             self._keep(response)
+        return None
 
     def _request(self) -> ChatRequest:
         desk, session, config = self.desk, self.desk.setup.session, self.desk.setup.config

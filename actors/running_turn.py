@@ -136,7 +136,7 @@ class RunningTurn:
                 refuse_waiting(self._turn.desk.lifetime, "reading the turn's events")
             if not await events.news():
                 raise StopAsyncIteration
-        return event
+        return event  # noqa: ASYNC910  a checkpoint once per buffer, and whenever there is nothing to read
 
     async def __aenter__(self) -> RunningTurn:
         await trio.lowlevel.checkpoint()
@@ -148,7 +148,7 @@ class RunningTurn:
     ) -> None:
         if not self._turn.ended.is_set():
             self._turn.desk.control.cancel("cancelled")
-        await self._turn.ended.wait()
+        await self._turn.ended.wait()  # noqa: ASYNC102  a cancelled host leaves at once
 
     def __del__(self) -> None:
         if hasattr(self, "_turn") and not self._turn.ended.is_set():

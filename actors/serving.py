@@ -46,7 +46,8 @@ def refuse_waiting(agent: object, what: str) -> None:
     """Raise `WouldDeadlock` where waiting for ``what`` would be waiting for oneself."""
     if serves(agent):
         raise WouldDeadlock(
-            f"{what} waits for the very hook, tool or port that calls it; cancel() is fine, but wait in a task of the host"
+            f"{what} waits for the very hook, tool or port that calls it; cancel() is fine here, "
+            "but wait in a task of the host"
         )
 
 

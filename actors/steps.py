@@ -48,26 +48,29 @@ class Steps:
             await desk.say(StepStart(step.name, index))
             assignment = _assignment(step, desk, free, final=index == len(pipeline.steps) - 1)
             prompt = fill_in(step.prompt, user_text, self.outputs)
-            try:
-                output = await self._try(step, desk, assignment, compactor, prompt)
-            except AgentError as error:
+            output = await self._try(step, desk, assignment, compactor, prompt)
+            if isinstance(output, AgentError):
                 await desk.say(StepEnd(step.name, index, False, ""))
-                raise _named(step, error) from error
+                raise _named(step, output) from output
             if not _complete(desk, assignment):
                 await desk.say(StepEnd(step.name, index, False, ""))
                 return
             self._keep(desk, step, index, output)
             await desk.say(StepEnd(step.name, index, True, output))
 
-    async def _try(self, step: Step, desk: Desk, assignment: Assignment, compactor: Compactor, prompt: str) -> str:
-        for attempt in range(step.retries + 1):
+    async def _try(
+        self, step: Step, desk: Desk, assignment: Assignment, compactor: Compactor, prompt: str
+    ) -> str | AgentError:
+        """The step's output, or why its last try failed."""
+        left = step.retries
+        while True:
             desk.journal.keep(UserMessage(prompt))
             try:
                 return await Rounds(desk, assignment, compactor).run()
-            except AgentError:
-                if attempt == step.retries or desk.control.stopping:
-                    raise
-        raise AssertionError("a step has at least one try")
+            except AgentError as error:
+                if not left or desk.control.stopping:
+                    return error
+            left -= 1
 
     def _keep(self, desk: Desk, step: Step, index: int, output: str) -> None:
         self.outputs[step.key] = output

@@ -124,7 +124,7 @@ class ToolPool:
                     try:
                         job = await self._inbox.receive()
                     except trio.EndOfChannel:
-                        return
+                        break
                     name = f"supervisor of {job.name}"
                     job.context.copy().run(partial(supervisors.start_soon, self._supervise, job, slots, name=name))
         finally:
@@ -191,14 +191,17 @@ class ToolPool:
                 output: Any = await self.threads.run(execute, given)
             else:
                 output = await bare(execute, given)
-        except BaseException as exc:
-            if own_cancellation(exc):
-                raise translate(self.lifetime, exc) from None
-            if (interrupt := find(exc, KeyboardInterrupt)) is not None:
-                self.lifetime.interrupted(interrupt)
-                return Cut.INTERRUPTED
-            return self._why_cut(run) if run.box.scope.cancel_called else exc
+        except BaseException as exc:  # noqa: ASYNC103  a cancellation that is ours is raised by _raised
+            return self._raised(run, exc)  # noqa: ASYNC104  the same
         return output if isinstance(output, ToolOutput) else _as_output(output)
+
+    def _raised(self, run: _Run, exc: BaseException) -> BaseException | Cut:
+        if own_cancellation(exc):
+            raise translate(self.lifetime, exc) from None
+        if (interrupt := find(exc, KeyboardInterrupt)) is not None:
+            self.lifetime.interrupted(interrupt)
+            return Cut.INTERRUPTED
+        return self._why_cut(run) if run.box.scope.cancel_called else exc
 
     def _why_cut(self, run: _Run) -> Cut:
         timed_out = run.started + run.job.timeout

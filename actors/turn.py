@@ -109,7 +109,9 @@ class Turn:
             if not aborted:
                 self._keep_input()
         if aborted:
-            raise HookAborted(f"a TurnStart hook refused the input: {outcome.abort}")
+            if outcome.error is not None:
+                await desk.report(outcome.error)
+            raise HookAborted(f"a TurnStart hook refused the input: {outcome.abort}") from outcome.error
         self._sections = outcome.event.dynamic_sections
 
     def _announce(self) -> None:

@@ -91,7 +91,7 @@ def call_sync(lifetime: Lifetime, function: Callable[..., T], *args: object) -> 
     try:
         return _bare_sync(function, args)
     except BaseException as exc:
-        raise translate(lifetime, exc) from exc
+        raise translate(lifetime, exc) from exc  # noqa: ASYNC104  our own cancellation is passed on by translate
 
 
 @enable_ki_protection
@@ -109,4 +109,4 @@ async def call_user(lifetime: Lifetime, function: Callable[..., Awaitable[T]], *
         error = translate(lifetime, exc)
         if error is exc:
             raise
-        raise error from exc
+        raise error from exc  # noqa: ASYNC104  not a cancellation of ours

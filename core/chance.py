@@ -1,4 +1,4 @@
-"""Everything random in the runtime: ids, and the jitter of retries. In one place, so that a simulation can determine it.
+"""Everything random in the runtime: ids, and the jitter of retries. A simulation can determine it.
 
     randomness.set(random.Random(7))        # in the context of the simulated program
 """
