@@ -7,7 +7,6 @@ import logging
 import math
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from types import TracebackType
 from typing import final
 
@@ -22,7 +21,7 @@ from ..messages.content import Content, UserInput
 from ..messages.errors import AgentClosed, AgentError, InvalidInput, SessionClosed
 from ..messages.history import Message
 from .commands import CloseSession, GaveUp, GuardCommand, OpenSession, SetTitle, StartTurn
-from .mailbox import Reply, ask, post
+from .mailbox import Reply, ask, insist, post
 from .observe import AgentStatistics, TaskNode, statistics, tree
 from .running_turn import RunningTurn
 from .runtime import Runtime
@@ -270,10 +269,7 @@ class Session:
         check_run(self._token, "a session")
         refuse_waiting(self._runtime.lifetime, "session.close()")
         self._closed = True
-        error: AgentError | None = None
-        await trio.lowlevel.checkpoint()
-        with suppress(AgentClosed):
-            error = await ask(self._actor.box, lambda reply: CloseSession(True, "session_closed", grace, reply))
+        error = await insist(self._actor.box, lambda reply: CloseSession(True, "session_closed", grace, reply))
         if error is not None:
             raise error
 
@@ -290,7 +286,7 @@ class Session:
         return self
 
     @enable_ki_protection
-    async def __aexit__(
+    async def __aexit__(  # noqa: ASYNC910  see below
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         # Left by a cancellation or Ctrl-C there is nothing to wait for here: the runtime's own bound does that.

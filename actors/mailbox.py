@@ -78,6 +78,25 @@ async def ask(
             raise
 
 
+@enable_ki_protection
+async def insist(mailbox: trio.MemorySendChannel[M], question: Callable[[Reply[T]], M]) -> T | None:
+    """Put a question into an unbounded ``mailbox``, whatever happens, and wait for the answer.
+
+    Cancellation: a checkpoint. If `trio.Cancelled` comes out, the question was put all the same.
+
+    Returns:
+        The answer. None: the actor had ended, or ended without one.
+    """
+    answering, waiting = trio.open_memory_channel[T](1)
+    with waiting:
+        if not post(mailbox, question(Reply(answering))):
+            answering.close()
+        try:
+            return await waiting.receive()
+        except trio.EndOfChannel:
+            return None  # noqa: ASYNC910  receive() has been a checkpoint
+
+
 def refuse_all(mailbox: trio.MemoryReceiveChannel[Any]) -> None:
     """Close ``mailbox`` and every question still in it. Sync, so that a dying actor can call it in ``finally``."""
     with mailbox, suppress(trio.WouldBlock, trio.EndOfChannel):
