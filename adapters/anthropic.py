@@ -71,9 +71,7 @@ class AnthropicProvider:
         self._client = ClientHolder(self._new_client, given)
 
     def _new_client(self) -> AsyncAnthropic:
-        client: AsyncAnthropic = self._sdk.AsyncAnthropic(
-            api_key=self._api_key, base_url=self._base_url, max_retries=0
-        )
+        client: AsyncAnthropic = self._sdk.AsyncAnthropic(api_key=self._api_key, base_url=self._base_url, max_retries=0)
         return client
 
     def models(self) -> Sequence[ModelInfo]:

@@ -31,9 +31,7 @@ def model_infos(
     models: Iterable[ModelInfo | str], window: int, capabilities: ModelCapabilities
 ) -> tuple[ModelInfo, ...]:
     """Models as they were given; a bare id gets ``window`` tokens and ``capabilities``."""
-    return tuple(
-        ModelInfo(model, model, window, capabilities) if isinstance(model, str) else model for model in models
-    )
+    return tuple(ModelInfo(model, model, window, capabilities) if isinstance(model, str) else model for model in models)
 
 
 @attrs.define(eq=False)

@@ -27,7 +27,7 @@ from .api_errors import stream_failure
 from .sse import SseDecoder, SseEvent
 
 # How long to wait, after the last event, for the end of the body that lets the connection be used again.
-_TAIL_SECONDS = 0.1
+_TAIL_SECONDS = 0.04
 
 
 class ByteResponse(Protocol):
@@ -137,26 +137,17 @@ class SdkStream:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        try:
-            if error is None and self._translator.complete:
-                with trio.move_on_after(_TAIL_SECONDS):
-                    await self._read_to_the_end()
-        finally:
-            await self._leave()
-
-    async def _leave(self) -> None:
-        """Close, at once.
+        """Close, at once unless the last word was heard and the end of the body is only a moment away.
 
         A body is read through a pile of async generators. Dropped half-way they would be left to the garbage collector;
-        read on in a scope that is already cancelled, each of them unwinds in order and closes what it holds. The shield
-        keeps an outer cancellation from replacing the exception that is on its way out; it ends where it starts.
+        read on in a scope without time, each of them unwinds in order and closes what it holds. The shield keeps an
+        outer cancellation from replacing the exception that is on its way out.
         """
-        with trio.CancelScope(shield=True) as scope:
-            scope.cancel(reason="the reader left the stream")
-            try:
-                await self._read_to_the_end()
-            finally:
-                await self._opened.close()
+        whole = error is None and self._translator.complete
+        with trio.move_on_after(_TAIL_SECONDS if whole else 0, shield=True):
+            await self._read_to_the_end()
+        with trio.move_on_after(0, shield=True):
+            await self._opened.close()
 
     async def _read_to_the_end(self) -> None:
         # Whatever the server still says, nobody listens any more; StopAsyncIteration is the expected end.

@@ -1,9 +1,9 @@
 """Server-sent events from bytes, wherever the bytes are cut. Pure, knows neither HTTP nor JSON.
 
-    decoder = SseDecoder()
-    for chunk in chunks:
-        for event in decoder.feed(chunk): ...
-    for event in decoder.flush(): ...       # a last event whose blank line never came
+decoder = SseDecoder()
+for chunk in chunks:
+    for event in decoder.feed(chunk): ...
+for event in decoder.flush(): ...       # a last event whose blank line never came
 """
 
 from __future__ import annotations

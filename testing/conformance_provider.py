@@ -9,15 +9,15 @@ short requests to one provider.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
-from typing import Any, TypeAlias, overload
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TypeAlias
 
 import attrs
 import trio
 
-from ..core.ports import ChatStream, ModelInfo, ModelProvider
-from ..messages.chat import ChatEvent, ChatRequest, Done, ReasoningDelta, SystemPrompt, TextDelta, ToolSpec
+from ..core.ports import ModelInfo, ModelProvider
+from ..messages.chat import ChatEvent, Done, TextDelta, ToolSpec
 from ..messages.codec import from_json, to_json
 from ..messages.content import FileBlock, ImageBlock, TextBlock
 from ..messages.history import (
@@ -31,6 +31,7 @@ from ..messages.history import (
     UserMessage,
 )
 from .conformance_support import expect, fresh
+from .conformance_talk import Talk, named
 
 ModelProviderFactory: TypeAlias = Callable[[], ModelProvider | AbstractAsyncContextManager[ModelProvider]]
 
@@ -71,7 +72,7 @@ async def check_model_provider(
     """
     async with fresh(factory) as provider:
         model = _check_models(provider, model_id)
-        talk = _Conversation(provider, model, must_call, leave_within_ms / 1000, patience_ms / 1000)
+        talk = Talk(provider, model, must_call, leave_within_ms / 1000, patience_ms / 1000)
         for check in _CHECKS:
             await check(talk)
 
@@ -91,102 +92,11 @@ def _check_models(provider: ModelProvider, model_id: str | None) -> ModelInfo:
     return models[0] if model_id is None else models[ids.index(model_id)]
 
 
-class _View(Sequence[Message]):
-    """Messages as the runtime hands them over: a sequence that is neither list nor tuple."""
-
-    def __init__(self, *messages: Message) -> None:
-        self._messages = messages
-
-    @overload
-    def __getitem__(self, index: int) -> Message: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Message]: ...
-    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
-        return self._messages[index]
-
-    def __len__(self) -> int:
-        return len(self._messages)
-
-
-@attrs.frozen
-class _Conversation:
-    """The provider under test, and what to hold it to."""
-
-    provider: ModelProvider
-    model: ModelInfo
-    must_call: bool
-    leave_within: float
-    patience: float
-
-    def request(self, *messages: Message, tools: tuple[ToolSpec, ...] = ()) -> ChatRequest:
-        """A request with ``messages``."""
-        system = SystemPrompt("You answer in a few words.", "It is noon.")
-        return ChatRequest(self.model.id, system, _View(*messages), tools, temperature=0, max_tokens=48)
-
-    @asynccontextmanager
-    async def stream(self, request: ChatRequest) -> AsyncIterator[ChatStream]:
-        """The answer as it comes, whichever form of stream the provider uses."""
-        opened: Any = self.provider.chat(request)
-        if hasattr(opened, "__aenter__"):
-            async with opened as events:
-                yield events
-        elif hasattr(opened, "aclose"):
-            async with aclosing(opened):
-                yield opened
-        else:
-            yield opened
-
-    async def hear(self, request: ChatRequest, what: str) -> list[ChatEvent]:
-        """The whole answer, its form checked."""
-        events: list[ChatEvent] = []
-        with trio.move_on_after(self.patience) as scope, _named(what):
-            async with self.stream(request) as stream:
-                async for event in stream:
-                    events.append(event)  # noqa: PERF401  # what came before the time was up counts
-        expect(False, scope.cancelled_caught, f"{what}: the stream ends within {self.patience} s")
-        _check_form(events, request, what)
-        return events
-
-
-@contextmanager
-def _named(what: str) -> Iterator[None]:
-    """Whatever a provider raises where it should not is a broken promise too."""
-    try:
-        yield
-    except Exception as error:
-        raise AssertionError(f"{what}: the provider raised {error!r}") from error
-
-
-def _check_form(events: Sequence[ChatEvent], request: ChatRequest, what: str) -> None:
-    for event in events:
-        match event:
-            case TextDelta(text=text) | ReasoningDelta(text=text):
-                expect(True, isinstance(text, str) and text != "", f"{what}: a delta holds text")
-                text.encode()
-            case ToolCall():
-                _check_call(event, request, what)
-            case Done(usage=usage):
-                expect(True, usage is None or min(attrs.astuple(usage)) >= 0, f"{what}: token counts are not negative")
-            case _:
-                expect("a chat event of an answer", event, f"{what}: the stream holds chat events and no error")
-    kinds = [type(event) for event in events]
-    expect(1, kinds.count(Done), f"{what}: a stream holds exactly one Done")
-    expect(Done, kinds[-1], f"{what}: Done comes last")
-
-
-def _check_call(call: ToolCall, request: ChatRequest, what: str) -> None:
-    names = [tool.name for tool in request.tools]
-    expect(True, bool(names), f"{what}: no call without tools")
-    expect(True, isinstance(call.call_id, str), f"{what}: a call id is text")
-    expect(True, isinstance(call.arguments, Mapping), f"{what}: arguments are an object")
-    expect(True, call.raw_arguments is None or not call.arguments, f"{what}: raw arguments come instead of parsed ones")
-
-
 HELLO = UserMessage("Say hello.")
 COUNT = UserMessage("Count from one to twenty.")
 
 
-async def _answer(talk: _Conversation) -> None:
+async def _answer(talk: Talk) -> None:
     request = talk.request(HELLO)
     before = tuple(request.messages)
     events = await talk.hear(request, "A greeting")
@@ -194,9 +104,9 @@ async def _answer(talk: _Conversation) -> None:
     expect(before, tuple(request.messages), "A request is left as it was")
 
 
-async def _early_exit(talk: _Conversation) -> None:
+async def _early_exit(talk: Talk) -> None:
     for heard in (0, 1):
-        with _named("A stream that is left early"):
+        with named("A stream that is left early"):
             async with talk.stream(talk.request(COUNT)) as stream:
                 iterator = aiter(stream)
                 for _ in range(heard):
@@ -206,14 +116,14 @@ async def _early_exit(talk: _Conversation) -> None:
     await talk.hear(talk.request(HELLO), "A request after a stream that was left early")
 
 
-async def _cancel(talk: _Conversation) -> None:
+async def _cancel(talk: Talk) -> None:
     for events_before in (0, 1):
         with trio.CancelScope() as scope:
             await _cancel_after(talk, scope, events_before)
     await talk.hear(talk.request(HELLO), "A request after a cancelled one")
 
 
-async def _cancel_after(talk: _Conversation, scope: trio.CancelScope, events_before: int) -> None:
+async def _cancel_after(talk: Talk, scope: trio.CancelScope, events_before: int) -> None:
     """Cancel at once, or when an event is there, and see how long leaving takes."""
     cancelled_at = trio.current_time()
     try:
@@ -230,7 +140,7 @@ async def _cancel_after(talk: _Conversation, scope: trio.CancelScope, events_bef
         expect(True, late <= talk.leave_within, f"{rule}, not {late:.3f} s")
 
 
-async def _two_at_once(talk: _Conversation) -> None:
+async def _two_at_once(talk: Talk) -> None:
     broken: list[AssertionError] = []
 
     async def hear(prompt: UserMessage) -> None:
@@ -246,12 +156,12 @@ async def _two_at_once(talk: _Conversation) -> None:
         raise error
 
 
-async def _unicode(talk: _Conversation) -> None:
+async def _unicode(talk: Talk) -> None:
     words = "Repeat: 你好, Ελλάδα, שלום, e\u0301, 👩‍🚀, \u2028, <|end|>, </s>, {braces}"
     await talk.hear(talk.request(UserMessage(words)), "A request in many scripts")
 
 
-async def _tools(talk: _Conversation) -> None:
+async def _tools(talk: Talk) -> None:
     if not talk.model.capabilities.tool_use:
         return
     question = UserMessage("Use the tool to add 17 and 25.")
@@ -262,7 +172,7 @@ async def _tools(talk: _Conversation) -> None:
     # As the runtime does it: every call has an id of its own, and one response id holds the answer together.
     own = [attrs.evolve(call, call_id=f"call_{n}", response_id="r1") for n, call in enumerate(made)]
     said = _said(events if calls else [])
-    history = [*said, *own, *(ToolResult(call.call_id, "42") for call in own)]
+    history: list[Message] = [*said, *own, *(ToolResult(call.call_id, "42") for call in own)]
     await talk.hear(talk.request(question, *history, tools=(_ADD,)), "A request with the results of its calls")
 
 
@@ -271,18 +181,18 @@ def _said(events: Sequence[ChatEvent]) -> list[AssistantMessage]:
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     data = next((event.provider_data for event in events if isinstance(event, Done)), None)
     message = AssistantMessage(text, response_id="r1", provider_data=data)
-    with _named("provider_data goes into a store"):
+    with named("provider_data goes into a store"):
         stored = from_json(AssistantMessage, to_json(message))
     expect(message, stored, "provider_data comes out of a store as it went in")
     return [] if message.blank else [stored]
 
 
-async def _second_turn(talk: _Conversation) -> None:
+async def _second_turn(talk: Talk) -> None:
     events = await talk.hear(talk.request(HELLO), "A first turn")
     await talk.hear(talk.request(HELLO, *_said(events), COUNT), "A second turn that hands back the first")
 
 
-async def _every_kind_of_message(talk: _Conversation) -> None:
+async def _every_kind_of_message(talk: Talk) -> None:
     picture = [ImageBlock(_PICTURE, "image/png")] if talk.model.capabilities.vision else []
     calls = [
         ToolCall("a", "add", {"a": 1, "b": 2}, response_id="r2"),
@@ -312,7 +222,7 @@ async def _every_kind_of_message(talk: _Conversation) -> None:
     )
 
 
-_CHECKS: tuple[Callable[[_Conversation], Awaitable[None]], ...] = (
+_CHECKS: tuple[Callable[[Talk], Awaitable[None]], ...] = (
     _answer,
     _early_exit,
     _cancel,

@@ -1,12 +1,12 @@
 """A model that says what the test wrote down (semantics 15). Owns no clock, no network, no rule of the conversation.
 
-    provider = ScriptedProvider([
-        calls(call("weather", {"city": "Oslo"})),               # first request: one tool call
-        [TextDelta("It is "), 0.5, TextDelta("sunny."), Done()],  # second: half a second of silence in between
-        [TextDelta("It"), ConnectionResetError("gone")],        # third: breaks off
-    ])
-    provider.requests[1].messages                               # what the runtime sent, as it was then
-    provider.opened == provider.closed                          # no stream was left open
+provider = ScriptedProvider([
+    calls(call("weather", {"city": "Oslo"})),               # first request: one tool call
+    [TextDelta("It is "), 0.5, TextDelta("sunny."), Done()],  # second: half a second of silence in between
+    [TextDelta("It"), ConnectionResetError("gone")],        # third: breaks off
+])
+provider.requests[1].messages                               # what the runtime sent, as it was then
+provider.opened == provider.closed                          # no stream was left open
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import attrs
 import trio
 
+from ..core.normalise import sendability_problem
 from ..core.ports import ModelCapabilities, ModelInfo
 from ..messages.chat import ChatEvent, ChatRequest, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
 from ..messages.errors import ProviderError
@@ -166,8 +167,6 @@ class StrictProvider(ScriptedProvider):
         """What was wrong with each refused request."""
 
     def _refusal(self, request: ChatRequest) -> BaseException | None:
-        from ..core.normalise import sendability_problem
-
         problem = sendability_problem(request.messages)
         if problem is None:
             return super()._refusal(request)

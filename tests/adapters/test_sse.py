@@ -11,9 +11,7 @@ from youyou.adapters.sse import SseDecoder, SseEvent
 
 BODY = (
     b"\xef\xbb\xbfevent: greeting\r\ndata: hello\r\n\r\n"
-    b": a comment\n\n"
-    + "data: 你好\rdata: 🚀\r\r".encode()
-    + b"id: 7\nretry: 10\ndata:tight\n\n\n"
+    b": a comment\n\n" + "data: 你好\rdata: 🚀\r\r".encode() + b"id: 7\nretry: 10\ndata:tight\n\n\n"
     b"event: silent\n\ndata: last\n"
 )
 EVENTS = [SseEvent("greeting", "hello"), SseEvent("", "你好\n🚀"), SseEvent("", "tight"), SseEvent("", "last")]

@@ -172,9 +172,7 @@ async def test_interleaved_blocks(server: Any, provider: Any, ask: Any, hear: An
         ("refusal", StopReason.CONTENT_FILTER),
     ],
 )
-async def test_stop_reasons(
-    server: Any, provider: Any, ask: Any, hear: Any, reason: str, expected: StopReason
-) -> None:
+async def test_stop_reasons(server: Any, provider: Any, ask: Any, hear: Any, reason: str, expected: StopReason) -> None:
     """Each stop reason has its meaning."""
     server.say(start(), text(0, "a"), end(reason), STOP)
 
@@ -263,9 +261,7 @@ async def test_refusals(
         (413, "request_too_large", "Request exceeds the maximum size"),
     ],
 )
-async def test_too_long(
-    server: Any, provider: Any, ask: Any, hear: Any, status: int, kind: str, message: str
-) -> None:
+async def test_too_long(server: Any, provider: Any, ask: Any, hear: Any, status: int, kind: str, message: str) -> None:
     """A request that is too long is told apart."""
     server.refuse(status, {"type": "error", "error": {"type": kind, "message": message}})
 
@@ -388,9 +384,7 @@ async def test_reasoning_effort(
     assert "temperature" not in body
 
 
-async def test_no_thinking_in_the_middle_of_a_turn_without(
-    server: Any, provider: Any, ask: Any, hear: Any
-) -> None:
+async def test_no_thinking_in_the_middle_of_a_turn_without(server: Any, provider: Any, ask: Any, hear: Any) -> None:
     """A turn whose calls were made without thinking goes on without: the API refuses anything else."""
     server.say(start(), text(0, "ok"), end("end_turn"), STOP)
     history = (UserMessage("hi"), ToolCall("c0", "add", {}, response_id="r1"), ToolResult("c0", "2"))
@@ -400,9 +394,7 @@ async def test_no_thinking_in_the_middle_of_a_turn_without(
     assert "thinking" not in server.seen[0].body
 
 
-async def test_a_conversation_that_begins_with_the_assistant(
-    server: Any, provider: Any, ask: Any, hear: Any
-) -> None:
+async def test_a_conversation_that_begins_with_the_assistant(server: Any, provider: Any, ask: Any, hear: Any) -> None:
     """The user speaks first, for this API wants it so."""
     server.say(start(), text(0, "ok"), end("end_turn"), STOP)
 
@@ -449,9 +441,7 @@ async def test_cancel_in_mid_stream_a_hundred_times(server: Any, provider: Any, 
     assert pool_of(provider) == []
 
 
-async def test_a_connection_serves_one_request_after_the_other(
-    server: Any, provider: Any, ask: Any, hear: Any
-) -> None:
+async def test_a_connection_serves_one_request_after_the_other(server: Any, provider: Any, ask: Any, hear: Any) -> None:
     """A reader that leaves right after `Done` still leaves the connection ready for the next request."""
     for _ in range(2):
         server.say(start(), text(0, "ok"), end("end_turn"), STOP)
@@ -483,7 +473,7 @@ async def test_an_own_client_is_closed_and_made_again(server: Any, ask: Any, hea
         async with provider:
             client = provider._client.get()
             await hear(provider, ask())
-        assert client.is_closed()
+        assert (client.is_closed(), client.max_retries) == (True, 0)
 
 
 async def test_it_conforms(server: Any, provider: Any) -> None:

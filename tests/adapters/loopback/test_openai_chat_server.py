@@ -107,15 +107,16 @@ async def test_interleaved_tool_pieces_are_put_together_by_index(
     assert await hear(provider, ask()) == [*calls, Done(None, StopReason.TOOL_USE)]
 
 
-@pytest.mark.parametrize("index", [0, None])
+@pytest.mark.parametrize("indices", [(0, 0, 0), (None, None, None), (0, None, 1)])
 async def test_a_server_that_does_not_count_its_calls(
-    server: Any, provider: Any, ask: Any, hear: Any, index: int | None
+    server: Any, provider: Any, ask: Any, hear: Any, indices: tuple[int | None, ...]
 ) -> None:
-    """A new id begins a new call although the index is always 0 or missing, and "stop" after calls means tool use."""
+    """A new id begins a new call although the index says nothing, and "stop" after calls means tool use."""
+    first, second, third = indices
     server.say(
-        delta(tool_calls=[tool_piece(index, '{"a"', "c0", "add")]),
-        delta(tool_calls=[tool_piece(index, ": 1}")]),
-        delta("stop", tool_calls=[tool_piece(index, "", "c1", "now")]),
+        delta(tool_calls=[tool_piece(first, '{"a"', "c0", "add")]),
+        delta(tool_calls=[tool_piece(second, ": 1}")]),
+        delta("stop", tool_calls=[tool_piece(third, "", "c1", "now")]),
         DONE,
     )
 
@@ -150,9 +151,7 @@ async def test_characters_split_over_packets(server: Any, provider: Any, ask: An
         ("eos_token", StopReason.END_TURN),
     ],
 )
-async def test_stop_reasons(
-    server: Any, provider: Any, ask: Any, hear: Any, finish: str, expected: StopReason
-) -> None:
+async def test_stop_reasons(server: Any, provider: Any, ask: Any, hear: Any, finish: str, expected: StopReason) -> None:
     """Each finish reason has its meaning; an unknown one is an ordinary end."""
     server.say(delta(finish, content="a"), DONE)
 
@@ -416,9 +415,7 @@ async def test_a_model_that_does_not_stream(server: Any, provider: Any, ask: Any
     assert server.seen[0].body["stream"] is False
 
 
-async def test_a_connection_serves_one_request_after_the_other(
-    server: Any, provider: Any, ask: Any, hear: Any
-) -> None:
+async def test_a_connection_serves_one_request_after_the_other(server: Any, provider: Any, ask: Any, hear: Any) -> None:
     """A response that was heard to its end leaves its connection for the next request."""
     for _ in range(2):
         server.say(delta("stop", content="ok"), DONE)
@@ -560,7 +557,7 @@ async def test_a_provider_can_be_entered_again(server: Any, ask: Any, hear: Any)
         async with provider:
             client = provider._client.get()
             await hear(provider, ask())
-        assert client.is_closed()
+        assert (client.is_closed(), client.max_retries) == (True, 0)
 
 
 async def test_it_conforms(server: Any, provider: Any) -> None:

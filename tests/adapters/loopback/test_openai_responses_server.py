@@ -104,9 +104,7 @@ async def test_the_body_of_a_request(server: Any, provider: Any, ask: Any, hear:
         "max_output_tokens": 50,
         "reasoning": {"effort": "low"},
         "text": {"format": {"type": "json_schema", "name": "response", "schema": schema, "strict": False}},
-        "tools": [
-            {"type": "function", "name": "add", "description": "Adds.", "parameters": schema, "strict": False}
-        ],
+        "tools": [{"type": "function", "name": "add", "description": "Adds.", "parameters": schema, "strict": False}],
         "input": [
             {
                 "role": "user",
@@ -127,9 +125,7 @@ async def test_the_body_of_a_request(server: Any, provider: Any, ask: Any, hear:
     }
 
 
-async def test_provider_data_of_another_api_is_left_alone(
-    server: Any, provider: Any, ask: Any, hear: Any
-) -> None:
+async def test_provider_data_of_another_api_is_left_alone(server: Any, provider: Any, ask: Any, hear: Any) -> None:
     """What another provider left with a message is not sent to this one."""
     server.say(completed())
     foreign = AssistantMessage("so", response_id="r1", provider_data={"api": "anthropic", "content": []})
@@ -181,9 +177,7 @@ async def test_a_failed_response(
     assert caught.value == expected
 
 
-async def test_a_stream_without_its_last_event_has_no_done(
-    server: Any, provider: Any, ask: Any, hear: Any
-) -> None:
+async def test_a_stream_without_its_last_event_has_no_done(server: Any, provider: Any, ask: Any, hear: Any) -> None:
     """A response that was never declared over ends without `Done`."""
     server.say(sse("response.output_text.delta", delta="so"), done("message"))
 
