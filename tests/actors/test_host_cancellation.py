@@ -1,0 +1,315 @@
+"""The host's own cancellation (semantics 6.2): one shield, three points, in every phase."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+import trio
+from youyou import (
+    AfterToolUse,
+    BeforeCompact,
+    BeforeToolUse,
+    Done,
+    ProviderError,
+    SessionEnd,
+    SessionStart,
+    TextDelta,
+    ToolOutput,
+    TurnCancelled,
+    TurnEnd,
+    TurnStart,
+)
+from youyou.testing.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
+from youyou.testing.stores import InMemoryMemoryStorage
+
+LONG = 60.0
+
+
+async def lasts(_=None):
+    await trio.sleep(LONG)
+
+
+def hook(event_class, *rounds):
+    def set_up(talk):
+        talk.tool("look")
+        talk.on(event_class, lasts)
+        talk.says(*rounds)
+
+    return set_up
+
+
+def streaming(talk):
+    talk.says([TextDelta("half"), LONG, Done()])
+
+
+def silent(talk):
+    talk.says([LONG, Done()])
+
+
+def retry_wait(talk):
+    talk.says([ProviderError("no", retryable=True, retry_after_ms=60_000)])
+
+
+def summary(talk):
+    rounds = [calls("big"), [LONG, Done()]]
+    talk.provider = StrictProvider(rounds, models=[attrs.evolve(SCRIPTED_MODEL, context_window=400)])
+    talk.tool("big", takes=0.5, does=says_much)
+
+
+async def says_much(_):
+    return ToolOutput("x" * 2_000)
+
+
+def read_only_tools(talk):
+    talk.tool("look", takes=LONG)
+    talk.says(calls(call("look", id="a"), call("look", id="b")))
+
+
+def serial_batch(talk):
+    talk.tool("write", takes=LONG, mutating=True)
+    talk.says(calls(call("write", id="a"), call("write", id="b")))
+
+
+def recall(talk):
+    class Slow(InMemoryMemoryStorage):
+        async def search(self, namespace, query, limit):
+            await lasts()
+
+    talk.ports["memories"] = Slow()
+
+
+PHASES = {
+    "TurnStart": hook(TurnStart),
+    "BeforeToolUse": hook(BeforeToolUse, calls("look")),
+    "AfterToolUse": hook(AfterToolUse, calls("look")),
+    "TurnEnd": hook(TurnEnd, say("done")),
+    "streaming": streaming,
+    "silent": silent,
+    "retry wait": retry_wait,
+    "summary": summary,
+    "read-only tools": read_only_tools,
+    "serial batch": serial_batch,
+    "recall": recall,
+}
+AT_ONCE = {"streaming", "silent", "retry wait", "summary", "recall"}
+"""Phases in which nothing is given any grace: they end at the cancel itself."""
+
+
+@pytest.mark.parametrize("grace", [0, 5])
+@pytest.mark.parametrize("phase", PHASES)
+async def test_cancelled_in_a_phase_of_a_turn(phase, grace, conversation, autojump_clock):
+    """Cancelled propagates after the grace, given once; the log is whole and resumes; SessionEnd does not run."""
+    PHASES[phase](conversation)
+    conversation.configure(shutdown_grace_ms=grace * 1000)
+    conversation.on(SessionEnd)
+    conversation.plugin("first")
+    conversation.plugin("second")
+    with conversation.takes(1 + (0 if phase in AT_ONCE else grace)):
+        with trio.move_on_after(1) as host:
+            async with conversation.session() as session:
+                turn = await session.send_message("go")
+                await turn.result()
+
+    assert host.cancelled_caught
+    assert "SessionEnd begins" not in conversation.log
+    assert conversation.log[-4:] == ["second ends", "second ended", "first ends", "first ended"]
+    assert [session.id] == list(conversation.store._sessions)
+    await resume_and_talk(conversation, session.id)
+
+
+async def resume_and_talk(conversation, session_id):
+    conversation.provider = StrictProvider([say("hello again")])
+    conversation.ports.clear()
+    conversation.plugins.clear()
+    async with conversation.agent() as agent, await agent.resume_session(session_id) as session:
+        assert (await (await session.send_message("hi")).result()).text == "hello again"
+
+
+@pytest.mark.parametrize("takes, outcome, left_at", [(3.0, "ok", 3), (60.0, "unknown", 6)])
+async def test_running_tools_get_the_grace_and_no_more(takes, outcome, left_at, conversation, autojump_clock):
+    """A tool that needs less than the grace finishes and is recorded; one that needs more is "outcome unknown"."""
+    tool = conversation.tool("write", takes=takes, mutating=True)
+    conversation.says(calls(call("write", id="a"), call("write", id="b")))
+    with conversation.takes(left_at), trio.move_on_after(1):
+        async with conversation.session() as session:
+            await (await session.send_message("go")).result()
+
+    assert (1, int(takes == 3)) == (len(tool.runs), tool.finished)
+    assert ["user: go", "call a", "call b", f"{outcome} a", "skipped b"] == conversation.stored()
+
+
+async def test_a_reader_outside_the_cancelled_scope_is_told(conversation, autojump_clock):
+    """Whoever still reads gets the terminal event, with the reason "host_cancelled"."""
+    conversation.tool("look", takes=3.0)
+    conversation.says(calls("look"))
+    seen = []
+
+    async def host(task_status):
+        with trio.move_on_after(1):
+            async with conversation.session() as session:
+                task_status.started(await session.send_message("go"))
+                await trio.sleep_forever()
+
+    async with trio.open_nursery() as outside:
+        turn = await outside.start(host)
+        seen = await conversation.events(turn)
+
+    assert (TurnCancelled, "host_cancelled") == (type(seen[-1]), seen[-1].reason)
+    assert trio.current_time() == 3
+
+
+@pytest.mark.parametrize("grace", [0, 5])
+async def test_cancelled_while_a_session_opens(grace, conversation, autojump_clock):
+    """A SessionStart hook is cut at the end of the grace, and no session is left."""
+    conversation.on(SessionStart, lasts)
+    conversation.configure(shutdown_grace_ms=grace * 1000)
+    with conversation.takes(1 + grace, at_most=True), trio.move_on_after(1) as host:
+        async with conversation.session():
+            raise AssertionError("it must not open")
+
+    assert host.cancelled_caught
+    assert conversation.store._sessions == {}
+
+
+async def test_cancelled_while_idle(conversation, autojump_clock):
+    """Without a turn there is nothing to wait for."""
+    with conversation.takes(1), trio.move_on_after(1) as host:
+        async with conversation.session():
+            await trio.sleep_forever()
+
+    assert host.cancelled_caught
+
+
+@pytest.mark.parametrize("grace", [0, 5])
+async def test_cancelled_during_the_orderly_end_of_a_session(grace, conversation, autojump_clock):
+    """A SessionEnd hook that runs at the cancel is cut at the end of the grace."""
+    conversation.on(SessionEnd, lasts)
+    conversation.configure(shutdown_grace_ms=grace * 1000, hook_timeout_ms=90_000)
+    with conversation.takes(1 + grace), trio.move_on_after(1) as host:
+        async with conversation.session():
+            pass
+
+    assert host.cancelled_caught
+    assert conversation.log == ["SessionEnd begins"]
+
+
+async def test_cancelled_during_extraction(conversation, autojump_clock):
+    """An extraction that runs at the cancel is cut at the end of the grace."""
+    conversation.memories = InMemoryMemoryStorage()
+    conversation.says(say("noted"), [LONG, Done()])
+    with conversation.takes(6), trio.move_on_after(1) as host:
+        async with conversation.session() as session:
+            await (await session.send_message("I like tea")).result()
+
+    assert host.cancelled_caught
+    assert conversation.memories.memories("default") == ()
+
+
+async def test_cancelled_while_the_agent_is_entered(conversation, autojump_clock):
+    """Plugins that were initialised are shut down; the one that is at it is cut at the end of the grace."""
+    conversation.plugin("first")
+    conversation.plugin("second", starting=lasts)
+    conversation.plugin("third")
+    with conversation.takes(6), trio.move_on_after(1) as host:
+        async with conversation.agent():
+            raise AssertionError("it must not be entered")
+
+    assert host.cancelled_caught
+    assert conversation.log == ["first begins", "second begins", "first ends", "first ended"]
+
+
+async def test_cancelled_while_plugins_are_shut_down(conversation, autojump_clock):
+    """An orderly leave that is cancelled becomes a hard one: each plugin gets an equal share of what is left."""
+    for name in ("first", "second", "third"):
+        conversation.plugin(name, stopping=lasts)
+    with conversation.takes(1 + 7, at_most=True), trio.move_on_after(1) as host:
+        async with conversation.agent():
+            pass
+
+    assert host.cancelled_caught
+    assert conversation.log[3:] == ["third ends", "second ends", "first ends"]
+
+
+async def test_plugins_share_the_closing_time(conversation, autojump_clock):
+    """Three plugins that hang share what is left of ``closing_ms``; nobody starves, and the bound holds."""
+    conversation.configure(shutdown_grace_ms=0, closing_ms=3_000)
+    for name in ("first", "second", "third"):
+        conversation.plugin(name, stopping=lasts)
+    with conversation.takes(1 + 3), trio.move_on_after(1):
+        async with conversation.session():
+            await trio.sleep_forever()
+
+    assert conversation.log[3:] == ["third ends", "second ends", "first ends"]
+
+
+async def test_the_body_is_never_shielded(conversation, autojump_clock):
+    """The host's code inside the block is cancelled at once, while a tool still uses its grace."""
+    conversation.tool("look", takes=3.0)
+    conversation.says(calls("look"))
+    left = []
+    with trio.move_on_after(1):
+        async with conversation.session() as session:
+            await session.send_message("go")
+            try:
+                await trio.sleep_forever()
+            finally:
+                left.append(trio.current_time())
+
+    assert left == [1.0]
+    assert trio.current_time() == 3
+
+
+async def test_graces_of_several_levels_do_not_add_up(conversation, autojump_clock):
+    """Cancelled twice, by an inner and then an outer scope, with a close(grace) under way: the first points stand."""
+    conversation.tool("look", takes=LONG)
+    conversation.says(calls("look"))
+    with conversation.takes(6), trio.move_on_after(3), trio.move_on_after(1):
+        async with conversation.session() as session, trio.open_nursery() as nursery:
+            await session.send_message("go")
+            await trio.sleep(0.5)
+            nursery.start_soon(session.close)
+            await trio.sleep_forever()
+
+
+async def test_tasks_cancelled_and_raising_pass_as_they_are(conversation, autojump_clock):
+    """A group of Cancelled and an error out of the body: Trio takes the Cancelled, the error arrives alone."""
+
+    async def raises_when_cancelled():
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise ValueError("on my way out")
+
+    with pytest.raises(BaseExceptionGroup) as caught, trio.move_on_after(1):
+        async with conversation.session(), trio.open_nursery() as nursery:
+            nursery.start_soon(raises_when_cancelled)
+            nursery.start_soon(trio.sleep_forever)
+
+    assert None is caught.value.split(ValueError)[1]
+
+
+async def test_two_cancelled_tasks_are_still_a_cancel(conversation, autojump_clock):
+    """A group of nothing but Cancelled passes untouched."""
+    with trio.move_on_after(1) as host:
+        async with conversation.session(), trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            nursery.start_soon(trio.sleep_forever)
+
+    assert host.cancelled_caught
+
+
+@pytest.mark.parametrize("hook_class", [BeforeCompact, AfterToolUse])
+async def test_a_hook_that_ends_in_time_ends(hook_class, conversation, autojump_clock):
+    """A hook that needs less than the grace finishes after the host's cancel."""
+    summary(conversation)
+
+    async def sleeps_2(_):
+        await trio.sleep(2)
+
+    conversation.on(hook_class, sleeps_2)
+    with trio.move_on_after(1):
+        async with conversation.session() as session:
+            await (await session.send_message("go")).result()
+
+    name = hook_class.__name__
+    assert [f"{name} begins", f"{name} ended"] == conversation.log
