@@ -20,7 +20,7 @@ from ..messages.errors import ErrorSource, InvalidConfig, PluginError
 from ..messages.hooks import Abort, BeforeToolUse, Continue, ContinueWith, HookEvent, HookResult, TurnStart
 from ..messages.jsonvalue import freeze
 from .ports import HookEventT, HookHandler
-from .text import clean_json
+from .text import clean, clean_json
 
 E = TypeVar("E", bound=HookEvent)
 
@@ -120,7 +120,7 @@ def judge(event: E, answer: object) -> Verdict[E]:
         case None | Continue():
             return Verdict(event)
         case Abort(reason=str(reason)):
-            return Verdict(event, reason)
+            return Verdict(event, clean(reason))
         case ContinueWith(event=changed):
             return Verdict(_accept(event, changed))
         case Abort(reason=reason):
@@ -140,11 +140,19 @@ def _accept(event: E, changed: object) -> E:
         )
     allowed = CHANGEABLE.get(type(event))
     others = [name for name in attrs.fields_dict(type(event)) if name != allowed]
-    wrong = [name for name in others if getattr(event, name) != getattr(changed, name)]
+    wrong = [name for name in others if _differ(getattr(event, name), getattr(changed, name))]
     if wrong:
         may = f"only {allowed!r} may change" if allowed else "this hook may change nothing"
         raise PluginError(f"{_name(event)}: ContinueWith changed {', '.join(wrong)}; {may}")
     return attrs.evolve(event, **{allowed: _cleaned(event, getattr(changed, allowed))}) if allowed else event
+
+
+def _differ(mine: Any, theirs: Any) -> bool:
+    # The same object first: what a host configures, an array for one, may not compare to a single truth value.
+    try:
+        return mine is not theirs and bool(mine != theirs)
+    except Exception:
+        return True
 
 
 def _cleaned(event: HookEvent, value: Any) -> Any:

@@ -259,22 +259,22 @@ async def test_abort(hook, expected, conversation, autojump_clock):
     assert await Teller(conversation, hook, refuses).tell() == expected
 
 
-RAISED = dict(
-    SessionStart=attrs.evolve(NOT_OPENED, opening=ErrorCode.PLUGIN_ERROR),
-    TurnStart=attrs.evolve(
+RAISED = {
+    "SessionStart": attrs.evolve(NOT_OPENED, opening=ErrorCode.PLUGIN_ERROR),
+    "TurnStart": attrs.evolve(
         NO_ROUND,
         status=TurnStatus.FAILED,
         error=ErrorCode.HOOK_ABORTED,
         reported=(ErrorCode.PLUGIN_ERROR, ErrorCode.HOOK_ABORTED),
         input_stored=False,
     ),
-    BeforeToolUse=attrs.evolve(ORDINARY, runs=(), result="failed: Tool aborted by hook: ", later=0),
+    "BeforeToolUse": attrs.evolve(ORDINARY, runs=(), result="failed: Tool aborted by hook: ", later=0),
     # Asked before each of the two requests, because history stays too long.
-    BeforeCompact=attrs.evolve(ORDINARY, compacted=False, reported=(ErrorCode.PLUGIN_ERROR,) * 2, later=0),
-    AfterToolUse=attrs.evolve(ORDINARY, reported=(ErrorCode.PLUGIN_ERROR,)),
-    TurnEnd=attrs.evolve(ORDINARY, reported=(ErrorCode.PLUGIN_ERROR,)),
-    SessionEnd=ORDINARY,
-)
+    "BeforeCompact": attrs.evolve(ORDINARY, compacted=False, reported=(ErrorCode.PLUGIN_ERROR,) * 2, later=0),
+    "AfterToolUse": attrs.evolve(ORDINARY, reported=(ErrorCode.PLUGIN_ERROR,)),
+    "TurnEnd": attrs.evolve(ORDINARY, reported=(ErrorCode.PLUGIN_ERROR,)),
+    "SessionEnd": ORDINARY,
+}
 
 
 def without_reason(story: Story) -> Story:
@@ -326,7 +326,7 @@ async def test_any_other_answer_counts_as_raising(hook, expected, conversation, 
     SessionEnd=attrs.evolve(ORDINARY, seconds=7.0),
 )
 async def test_hangs_until_a_stop(hook, expected, conversation, autojump_clock):
-    """A handler that never ends is cut ``hook_timeout_ms`` after the stop: a before-hook as Abort, an after-hook logged."""
+    """A handler that never ends is cut ``hook_timeout_ms`` after the stop: a before-hook counts as Abort."""
 
     async def hangs(_):
         await trio.sleep_forever()
@@ -350,7 +350,7 @@ async def test_hangs_until_a_stop(hook, expected, conversation, autojump_clock):
     SessionEnd=attrs.evolve(ORDINARY, seconds=2.0),
 )
 async def test_turn_cancelled(hook, expected, conversation, autojump_clock):
-    """Cancelled while a handler runs: it finishes. (A `new_session` that is cancelled cuts its hook and leaves nothing.)"""
+    """Cancelled while a handler runs: it finishes. (A cancelled `new_session` cuts its hook and leaves nothing.)"""
 
     async def takes_2(_):
         await trio.sleep(2)
