@@ -57,6 +57,7 @@ class _Server:
     entry_error: BaseException | None = None
     crash: BaseException | None = None
     _recorded: trio.Event = attrs.Factory(trio.Event)
+    _acting: trio.CancelScope = attrs.Factory(trio.CancelScope)
 
     @enable_ki_protection
     async def watch(self) -> None:
@@ -91,6 +92,11 @@ class _Server:
         try:
             with serving(self.lifetime):
                 await self.runtime.recorder.run()
+        except Exception as exc:
+            # Raised by `_serve`: the home nursery would cancel the plugins instead of leaving them.
+            self.crash = exc
+            self.lifetime.stop_hard("host_cancelled")
+            self._acting.cancel("the recorder crashed")
         finally:
             self._recorded.set()
 
@@ -105,6 +111,8 @@ class _Server:
             await self._close(entered)  # noqa: ASYNC102  the lifetime is the shield, with a deadline
             raise
         await self._close(entered)
+        if self.crash is not None:
+            raise self.crash
 
     async def _enter(self, home: trio.Nursery, entered: list[Attachment]) -> bool:
         """Resources, then plugins, in order of registration. False: one failed, and the entry with it."""
@@ -140,11 +148,12 @@ class _Server:
         return True
 
     async def _act(self) -> None:
-        async with trio.open_nursery() as actors:
-            actors.start_soon(self.runtime.pool.run, name="tool pool")
-            actors.start_soon(self.runtime.extractor.run, name="memory extractor")
-            actors.start_soon(self._guard, name="guard")
-            self.ready.set()
+        with self._acting:
+            async with trio.open_nursery() as actors:
+                actors.start_soon(self.runtime.pool.run, name="tool pool")
+                actors.start_soon(self.runtime.extractor.run, name="memory extractor")
+                actors.start_soon(self._guard, name="guard")
+                self.ready.set()
 
     @enable_ki_protection
     async def _guard(self) -> None:

@@ -27,6 +27,8 @@ from .user_code import UserCodeError, call_user
 
 logger = logging.getLogger("youyou")
 
+ENDED = "the recorder has ended: the agent is closing"
+
 
 @attrs.frozen(eq=False)
 class _Load:
@@ -50,6 +52,7 @@ class Recorder:
     failures: int = 0
     failure: AgentError | None = None
     _ending: bool = False
+    _ended: bool = False
     _news: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
     _acks: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
 
@@ -79,6 +82,8 @@ class Recorder:
         while self.saved < mark:
             if self.failures > failures and self.failure is not None:
                 raise self.failure
+            if self._ended:
+                raise StorageError(ENDED)
             await self._acks.park()
 
     async def load(self, session_id: str) -> Sequence[SessionEvent] | None:
@@ -87,6 +92,8 @@ class Recorder:
         Raises:
             AgentError: the storage failed.
         """
+        if self._ended:
+            raise StorageError(ENDED)
         answering, waiting = trio.open_memory_channel[Sequence[SessionEvent] | None | AgentError](1)
         with waiting:
             self._loads.append(_Load(session_id, Reply(answering)))
@@ -94,7 +101,7 @@ class Recorder:
             try:
                 answer = await waiting.receive()
             except trio.EndOfChannel:
-                answer = StorageError("the recorder has ended: the agent is closing")
+                answer = StorageError(ENDED)
         if isinstance(answer, AgentError):
             raise answer
         return answer
@@ -123,6 +130,7 @@ class Recorder:
                 if self._ending and not self._wanted:
                     return
         finally:
+            self._ended = True
             while self._loads:
                 self._loads.popleft().reply.close()
             if self.unsaved:

@@ -8,6 +8,7 @@ exactly one answer within time-out + patience. A tool that will not stop holds u
 from __future__ import annotations
 
 import contextvars
+import logging
 import math
 from enum import Enum, auto
 from functools import partial
@@ -29,6 +30,8 @@ from .mailbox import Reply, refuse_all
 from .serving import serving
 from .tool_threads import ToolThreads, reporter
 from .user_code import bare, find, own_cancellation, translate
+
+logger = logging.getLogger("youyou")
 
 
 class Cut(Enum):
@@ -74,6 +77,7 @@ class _Run:
     done: trio.Event = attrs.Factory(trio.Event)
     outcome: ToolOutput | BaseException | Cut | None = None
     given_up: bool = False
+    bug: Exception | None = None
 
     @property
     def threads(self) -> int:
@@ -155,6 +159,8 @@ class ToolPool:
         with self.lifetime.following(box), job.control.clock.tool(box), box.waiter:
             job.context.copy().run(partial(self.home.start_soon, self._execute, run, name=job.name))
             await run.done.wait()
+        if run.bug is not None:
+            raise run.bug
         if run.outcome is None:
             self._give_up(run)
             return run.ran(self._why_cut(run))
@@ -175,6 +181,10 @@ class ToolPool:
                 outcome = await self._call(run)
             if scope.cancelled_caught:
                 outcome = self._why_cut(run)
+        except Exception as exc:
+            # Raised by its supervisor, among the actors: from here it would cancel the plugins.
+            logger.error("running tool %r broke", job.call.tool_name, exc_info=exc)
+            run.bug = exc
         finally:
             run.outcome = outcome
             run.done.set()
