@@ -1,0 +1,234 @@
+"""Exceptions reach the host bare, and in a fixed order of precedence (semantics 3)."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from youyou import AgentCrashed, AgentError, ErrorCode, PluginError, PluginInitFailed, SessionStart, TurnStatus
+from youyou.actors.batch import Batch
+from youyou.actors.extraction import MemoryExtractor
+from youyou.actors.guard import Guard
+from youyou.actors.recorder import Recorder
+from youyou.actors.session import SessionActor
+from youyou.actors.tool_pool import ToolPool
+from youyou.actors.turn import Turn
+from youyou.testing.scripted import calls, say
+from youyou.testing.stores import InMemoryMemoryStorage
+
+
+async def raises(*_):
+    raise RuntimeError("out of a plugin")
+
+
+class Bug(Exception):
+    """What a bug in the runtime would raise."""
+
+
+async def test_the_body_s_own_exception_object_arrives(conversation, autojump_clock):
+    """A ValueError of the body leaves the agent as that very object, after running tools have finished."""
+    write = conversation.tool("write", takes=30.0)
+    conversation.says(calls("write"))
+    mine = ValueError("mine")
+    with conversation.takes(30), pytest.raises(ValueError, match="mine") as caught:
+        async with conversation.session() as session:
+            await session.send_message("go")
+            await trio.sleep(1)
+            raise mine
+
+    assert mine is caught.value
+    assert (mine.__cause__, mine.__context__) == (None, None)
+    assert write.finished == 1
+
+
+async def test_a_group_of_the_body_s_stays_that_group(conversation, autojump_clock):
+    """A group that the body raised arrives as it is."""
+    mine = ExceptionGroup("mine", [ValueError(), TypeError()])
+    with pytest.raises(ExceptionGroup) as caught:
+        async with conversation.session():
+            raise mine
+
+    assert mine is caught.value
+
+
+async def test_the_body_s_exception_outranks_a_failing_shutdown(conversation, autojump_clock, caplog):
+    """A plugin that fails in its shutdown is logged and hides nothing."""
+    conversation.plugin("bad", stopping=raises)
+    with pytest.raises(ValueError, match="mine"):
+        async with conversation.session():
+            raise ValueError("mine")
+
+    assert "plugin bad failed while it was left" in caplog.text
+
+
+async def test_a_failing_shutdown_alone_is_logged(conversation, autojump_clock, caplog):
+    """Leaving an agent whose plugin fails in its shutdown raises nothing."""
+    conversation.plugin("bad", stopping=raises)
+    async with conversation.session():
+        pass
+
+    assert "out of a plugin" in caplog.text
+
+
+@pytest.mark.parametrize("where", ["initialize", "apply"])
+async def test_a_failing_entry_is_plugin_init_failed(where, conversation, autojump_clock):
+    """initialize or apply raises: entering fails, after the initialised plugins were shut down in reverse order."""
+    conversation.plugin("first")
+    conversation.plugin("second")
+    bad = conversation.plugin("bad", starting=raises if where == "initialize" else None)
+    if where == "apply":
+        bad.taps.append(("no class", raises, 0))
+    with pytest.raises(PluginInitFailed) as caught:
+        async with conversation.agent():
+            raise AssertionError("it must not be entered")
+
+    assert caught.value.__cause__ is not None
+    assert conversation.log[-4:] == ["second ends", "second ended", "first ends", "first ended"]
+
+
+async def test_a_session_that_a_hook_refuses(conversation, autojump_clock):
+    """SessionStart raises: new_session raises PLUGIN_ERROR bare; the agent goes on, the next one may open."""
+    failing = [True]
+
+    async def refuses_once(_):
+        if failing.pop() if failing else False:
+            raise ValueError("not now")
+
+    conversation.on(SessionStart, refuses_once)
+    async with conversation.agent() as agent:
+        with pytest.raises(PluginError, match="not now"):
+            await agent.new_session()
+        async with await agent.new_session():
+            pass
+
+
+# bugs in the runtime
+
+ACTORS = [
+    (Batch, "_judge"),
+    (Turn, "_begin"),
+    (Turn, "_make_result"),
+    (SessionActor, "_start_turn"),
+    (Guard, "_admit_or_refuse"),
+    (ToolPool, "_watch"),
+    (ToolPool, "_call"),
+    (Recorder, "_write"),
+]
+
+
+@pytest.mark.parametrize("actor, method", ACTORS, ids=lambda value: getattr(value, "__name__", value))
+async def test_a_bug_in_an_actor_is_agent_crashed(actor, method, conversation, autojump_clock, monkeypatch):
+    """Wherever it is, a bug ends a body that waits for ever, as AGENT_CRASHED from what happened; plugins end."""
+    conversation.loses_log = True
+    conversation.plugin("plugin")
+    conversation.tool("look")
+    conversation.says(calls("look"), say("done"))
+
+    def breaks(*_):
+        raise Bug(method)
+
+    monkeypatch.setattr(actor, method, breaks)
+    with conversation.takes(7, at_most=True), pytest.raises(AgentCrashed) as caught:
+        async with conversation.session() as session:
+            await session.send_message("go")
+            await trio.sleep_forever()
+
+    assert [method] == [str(leaf) for leaf in leaves(caught.value.__cause__)]
+    assert conversation.log == ["plugin begins", "plugin ends", "plugin ended"]
+
+
+async def test_a_bug_in_the_extractor(conversation, autojump_clock, monkeypatch):
+    """The memory extractor breaks while a session closes: close() returns, the host gets AGENT_CRASHED."""
+    conversation.loses_log = True
+    conversation.memories = InMemoryMemoryStorage()
+    conversation.says(say("hello"))
+
+    async def breaks(*_):
+        raise Bug("extractor")
+
+    monkeypatch.setattr(MemoryExtractor, "_take_in", breaks)
+    with conversation.takes(7, at_most=True), pytest.raises(AgentCrashed) as caught:
+        async with conversation.session() as session:
+            await (await session.send_message("go")).result()
+
+    assert [str(leaf) for leaf in leaves(caught.value.__cause__)] == ["extractor"]
+
+
+async def test_a_crash_still_ends_the_turn(conversation, autojump_clock, monkeypatch):
+    """A bug during a turn: its reader gets exactly one terminal event, and result() returns."""
+    conversation.loses_log = True
+    conversation.tool("look")
+    conversation.says(calls("look"))
+    monkeypatch.setattr(Batch, "_judge", breaks_now)
+    async with trio.open_nursery() as outside:
+
+        async def host(task_status):
+            with pytest.raises(AgentCrashed):
+                async with conversation.session() as session:
+                    task_status.started(await session.send_message("go"))
+                    await trio.sleep_forever()
+
+        turn = await outside.start(host)
+        await conversation.events(turn)
+        assert (await turn.result()).status == TurnStatus.CANCELLED
+
+
+def breaks_now(*_):
+    raise Bug("now")
+
+
+async def test_a_crash_holds_the_body_s_error_too(conversation, autojump_clock, monkeypatch):
+    """AGENT_CRASHED outranks the body's exception, and its cause holds both."""
+    conversation.loses_log = True
+    monkeypatch.setattr(Turn, "_begin", breaks_now)
+    mine = ValueError("mine")
+    with pytest.raises(AgentCrashed) as caught:
+        async with conversation.session() as session:
+            await session.send_message("go")
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise mine
+
+    assert {"mine", "now"} == {str(leaf) for leaf in leaves(caught.value.__cause__)}
+
+
+async def test_an_interrupt_outranks_a_crash(conversation, autojump_clock, monkeypatch):
+    """Ctrl-C out of the body while an actor has crashed arrives as Ctrl-C."""
+    conversation.loses_log = True
+    monkeypatch.setattr(Turn, "_begin", breaks_now)
+    with pytest.raises(KeyboardInterrupt):
+        async with conversation.session() as session:
+            await session.send_message("go")
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise KeyboardInterrupt
+
+
+async def test_who_asks_after_a_crash_is_answered(conversation, autojump_clock, monkeypatch):
+    """After a crash every question has an answer: AGENT_CLOSED or SESSION_CLOSED, at once."""
+    conversation.loses_log = True
+    monkeypatch.setattr(Turn, "_begin", breaks_now)
+    codes = []
+    with pytest.raises(AgentCrashed):
+        async with conversation.agent() as agent:
+            session = await agent.new_session()
+            await session.send_message("go")
+            with trio.CancelScope(shield=True):
+                await trio.sleep(10)
+                for ask in (agent.new_session, lambda: session.send_message("hi"), lambda: session.set_title("t")):
+                    try:
+                        await ask()
+                    except AgentError as error:
+                        codes.append(error.code)
+                with conversation.takes(0):
+                    await session.close()
+                    await agent.shutdown()
+
+    assert codes == [ErrorCode.AGENT_CLOSED] * 3
+
+
+def leaves(exc):
+    if isinstance(exc, BaseExceptionGroup):
+        return [leaf for item in exc.exceptions for leaf in leaves(item)]
+    return [exc]
