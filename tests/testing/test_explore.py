@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import trio
 from youyou.testing import Simulation, explore, replay
+from youyou.testing.schedule import Priorities
 
 
 async def lost_update(sim: Simulation) -> None:
@@ -64,6 +67,31 @@ def test_a_bug_of_order_is_found_and_shrunk(scenario, strategy):
     assert "at_end" == report.failures[0].kind
     assert 1 <= len(report.failures[0].attempt.order.deviations) <= 2
     assert not replay(scenario, report.failures[0].token).ok
+
+
+def test_of_many_decisions_only_the_one_that_matters_is_kept():
+    """Twenty decisions were taken; the report names one."""
+
+    async def scenario(sim: Simulation) -> None:
+        taken = [sim.choose(2) for _ in range(20)]
+        assert not taken[7]
+
+    report = explore(scenario, strategy="walk", schedules=40)
+
+    assert ["yy1-d7.1"] == [f.token for f in report.failures]
+
+
+def test_priorities_change_as_often_as_the_depth_says():
+    """The same task goes first until a change point; with depth 3 that happens twice, or once if points coincide."""
+
+    def switches(seed: int, depth: int) -> int:
+        source = Priorities(seed, depth, 50)
+        first = [source.pick(number, 2, [0, 1]) for number in range(50)]
+        return sum(a != b for a, b in itertools.pairwise(first))
+
+    assert {0, 1} >= {switches(seed, 2) for seed in range(30)}
+    assert {0, 1, 2} == {switches(seed, 3) for seed in range(60)}
+    assert {0} == {switches(seed, 1) for seed in range(10)}
 
 
 def test_orders_that_trio_cannot_produce_are_left_alone_unless_asked_for():

@@ -87,6 +87,25 @@ def test_loops_outside_of_simulations_keep_their_coin():
     assert len({tuple(order) for order in before}) > 1
 
 
+def test_loops_outside_of_simulations_flip_their_coin_where_they_did(monkeypatch):
+    """Without Hypothesis Trio runs tasks as they came or the other way round; that is not changed by a simulation."""
+    hooks.install()
+    monkeypatch.setattr(trio_run._ALLOW_DETERMINISTIC_SCHEDULING, "before", False)
+
+    async def program() -> str:
+        seen: list[str] = []
+
+        async def mark(name: str) -> None:
+            seen.append(name)
+
+        async with trio.open_nursery() as nursery:
+            for name in "abcde":
+                nursery.start_soon(mark, name)
+        return "".join(seen)
+
+    assert {"abcde", "edcba"} == {trio.run(program) for _ in range(40)}
+
+
 def test_threads_run_inline_and_always_in_the_same_order():
     """No clock jump while a thread works, and no second order of events; a cancel meanwhile loses the answer only."""
 

@@ -157,6 +157,21 @@ def test_a_coroutine_never_awaited_is_a_leak():
     assert "forgotten" in report.failures[0].message
 
 
+def test_a_coroutine_dropped_in_a_cycle_is_a_leak_of_its_own_run():
+    """Only the garbage collector finds it, and it is asked after every run."""
+
+    async def scenario(sim: Simulation) -> None:
+        async def forgotten() -> None: ...
+
+        ring: list[object] = [forgotten()]
+        ring.append(ring)
+        await trio.sleep(1)
+
+    report = sweep(scenario, cancel=None)
+
+    assert ["leak"] == [v.kind for v in report.baseline.violations]
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_generator_left_open_is_a_leak(kept):
     """Whether something still refers to it, or the garbage collector had to close it."""

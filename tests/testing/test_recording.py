@@ -23,6 +23,7 @@ async def talk(sim: Simulation) -> None:
         await trio.sleep(1)
         for _ in range(2):
             await from_buffered.receive()
+            await trio.sleep(0.4)
         await from_direct.receive()
 
     async with trio.open_nursery() as nursery:
@@ -38,10 +39,10 @@ def test_messages_are_matched_from_sender_to_receiver():
     seen = [(m.value, m.sender, m.receiver, m.sent_time, m.received_time) for m in recording.messages]
     assert [
         ("'buffered'", 1, 2, 0, 1),
-        ("'blocked'", 1, 2, 0, 1),
+        ("'blocked'", 1, 2, 0, 1.4),
         ("'handed'", 1, 2, 3, 3),
         ("'lost'", 0, None, 3, None),
-    ] == [(v, s, r, round(a), b if b is None else round(b)) for v, s, r, a, b in seen]
+    ] == [(v, s, r, round(a, 1), b and round(b, 1)) for v, s, r, a, b in seen]
 
 
 def test_wake_ups_say_who_woke_whom_and_how():

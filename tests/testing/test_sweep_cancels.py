@@ -32,6 +32,34 @@ async def relay(sim: Simulation) -> None:
         nursery.start_soon(consume)
 
 
+def test_a_cancel_also_comes_when_time_has_passed_and_nobody_has_run_yet():
+    """Between a clock jump and the first step after it the world is neither as before nor as after."""
+
+    async def scenario(sim: Simulation) -> None:
+        done: list[float] = []
+
+        async def sleeper() -> None:
+            await trio.sleep(1)
+            done.append(sim.now)
+
+        async def waiter() -> None:
+            try:
+                await trio.sleep_forever()
+            except trio.Cancelled:
+                assert done or sim.now < 1, "late, and the sleeper has not run"
+                raise
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(waiter)
+            nursery.start_soon(sleeper)
+            await trio.sleep(2)
+            nursery.cancel_scope.cancel(reason="enough")
+
+    report = sweep(scenario)
+
+    assert ["yy1-b4"] == [f.token for f in report.failures]
+
+
 def slots(*, kept: bool):
     """A scenario whose child gives its slot back on cancel only if ``kept`` is false."""
 
@@ -114,6 +142,7 @@ def test_a_named_scope_is_cancelled_only_while_it_is_there():
     report.assert_ok()
     assert all(int(token[5:].partition(".")[0]) != 1 for token in report.unresolved if token.startswith("yy1-b"))
     assert 0 < len(report.unresolved) == report.planned - report.delivered
+    assert report.delivered <= report.fired < report.planned
 
 
 def test_a_target_that_never_exists_shows_nothing():
