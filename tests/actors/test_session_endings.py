@@ -1,0 +1,343 @@
+"""Three ways a session ends, and what can be asked of what has ended (semantics 6.3)."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+import trio
+from youyou import AgentClosed, Done, SessionBusy, SessionClosed, SessionEnd, SessionStart, TextDelta, TurnEnd
+from youyou.testing.scripted import calls, say
+from youyou.testing.stores import InMemoryMemoryStorage
+
+EXTRACTED = '[{"content": "likes tea"}]'
+
+
+async def sleeps_2(_):
+    await trio.sleep(2)
+
+
+@pytest.fixture
+def remembering(conversation):
+    """A conversation whose SessionEnd hook is logged and whose session has something to remember."""
+    conversation.memories = InMemoryMemoryStorage()
+    conversation.on(SessionEnd)
+    conversation.says(say("noted"))
+    return conversation
+
+
+async def one_turn(session):
+    await (await session.send_message("I like tea")).result()
+
+
+def remembered(conversation):
+    return [memory.content for memory in conversation.memories.memories("default")]
+
+
+# the orderly way
+
+
+@pytest.mark.parametrize("way", ["close", "aclose", "block", "exception"])
+async def test_a_session_that_is_closed(way, remembering, autojump_clock):
+    """close(), or leaving the block also by an exception: SessionEnd hook, memory extraction, then the slot is free."""
+    remembering.says([2.0, TextDelta(EXTRACTED), Done()])
+    async with remembering.agent() as agent:
+        with remembering.takes(2):
+            try:
+                async with await agent.new_session() as session:
+                    await one_turn(session)
+                    if way == "exception":
+                        raise ValueError("mine")
+                    if way != "block":
+                        await getattr(session, way)()
+            except ValueError as error:
+                assert (way, "mine") == ("exception", str(error))
+        assert ["SessionEnd begins", "SessionEnd ended"] == remembering.log
+        assert ["likes tea"] == remembered(remembering)
+        async with await agent.new_session():
+            pass
+
+
+@pytest.mark.parametrize("way", ["shutdown", "block"])
+async def test_an_agent_that_is_left(way, remembering, autojump_clock):
+    """shutdown(), or leaving the agent: the same for its session, before the plugins are shut down."""
+    remembering.plugin("plugin")
+    remembering.says([2.0, TextDelta(EXTRACTED), Done()])
+    with remembering.takes(2):
+        async with remembering.agent() as agent:
+            session = await agent.new_session()
+            await one_turn(session)
+            if way == "shutdown":
+                await agent.shutdown()
+
+    assert ["SessionEnd begins", "SessionEnd ended", "plugin ends", "plugin ended"] == remembering.log[-4:]
+    assert ["likes tea"] == remembered(remembering)
+
+
+@pytest.mark.parametrize("way, reason", [("close", "session_closed"), ("shutdown", "agent_shutdown")])
+async def test_a_running_turn_is_cancelled_and_waited_for(way, reason, conversation, autojump_clock):
+    """Closing stops the turn, lets its tool finish, and tells the reason."""
+    write = conversation.tool("write", takes=4.0)
+    conversation.says(calls("write"))
+    async with conversation.agent() as agent:
+        session = await agent.new_session()
+        turn = await session.send_message("go")
+        await trio.sleep(1)
+        with conversation.takes(3):
+            await (session.close() if way == "close" else agent.shutdown())
+        events = await conversation.events(turn)
+
+    assert reason == events[-1].reason
+    assert 1 == write.finished
+
+
+@pytest.mark.parametrize("way", ["close", "shutdown"])
+async def test_a_grace_cuts_tools_and_hooks(way, conversation, autojump_clock):
+    """close(grace) and shutdown(grace) cut what still runs after so many seconds; a second call only tightens."""
+    conversation.tool("write", takes=60.0)
+    conversation.on(SessionEnd, sleeps_2)
+    conversation.says(calls("write"))
+    async with conversation.agent() as agent:
+        session = await agent.new_session()
+        turn = await session.send_message("go")
+        ask = session.close if way == "close" else agent.shutdown
+        await trio.sleep(1)
+        with conversation.takes(3):
+            async with trio.open_nursery() as nursery:
+                for grace in (9.0, 3.0, 5.0, None):
+                    nursery.start_soon(lambda grace=grace: ask(grace=grace))
+        assert ("write",) == (await turn.result()).interrupted
+
+    assert ["SessionEnd begins"] == conversation.log
+
+
+async def test_a_memory_model_that_fails_does_not_hold_up_closing(remembering, autojump_clock, caplog):
+    """An extraction that fails is logged; the session closes as if nothing were."""
+    remembering.says([ValueError("no memory today")])
+    async with remembering.session() as session:
+        await one_turn(session)
+
+    assert "no memory today" in caplog.text
+    assert [] == remembered(remembering)
+
+
+# dropped
+
+
+async def test_a_handle_that_is_dropped_warns_and_ends_its_session(remembering, autojump_clock):
+    """Collected without close: ResourceWarning, no SessionEnd hook, no extraction, and the slot is free."""
+    async with remembering.agent() as agent:
+        session = await agent.new_session()
+        await one_turn(session)
+        with pytest.warns(ResourceWarning, match="never closed"):
+            del session
+            gc.collect()
+        await trio.testing.wait_all_tasks_blocked()
+        async with await agent.new_session():
+            pass
+
+    assert ["SessionEnd begins", "SessionEnd ended"] == remembering.log  # of the second session only
+    assert [] == remembered(remembering)
+
+
+async def test_a_dropped_session_waits_for_its_turn(conversation, autojump_clock):
+    """While the turn of a dropped session ends, the slot is busy; after that it is free."""
+    write = conversation.tool("write", takes=4.0)
+    conversation.says(calls("write"))
+    async with conversation.agent() as agent:
+        session = await agent.new_session()
+        await session.send_message("go")
+        await write.started.wait()
+        with pytest.warns(ResourceWarning):
+            del session
+            gc.collect()
+        await trio.sleep(1)
+        with pytest.raises(SessionBusy):
+            await agent.new_session()
+        await trio.sleep(3.5)
+        async with await agent.new_session():
+            pass
+
+    assert 1 == write.finished
+
+
+async def test_a_turn_keeps_its_session_alive(conversation, autojump_clock):
+    """Whoever holds a turn need not hold its session."""
+    conversation.says([1.0, TextDelta("done"), Done()])
+    async with conversation.agent() as agent:
+        turn = await (await agent.new_session()).send_message("go")
+        gc.collect()
+        assert "done" == (await turn.result()).text
+        await turn._session.close()
+
+
+async def test_left_by_a_cancellation(remembering, autojump_clock):
+    """A block left by Cancelled does not wait: the session is dropped, close() waits for it, then the slot is free."""
+    remembering.tool("write", takes=4.0)
+    remembering.provider._rounds.clear()
+    remembering.says(calls("write"))
+    async with remembering.agent() as agent:
+        with remembering.takes(1), trio.move_on_after(1):
+            async with await agent.new_session() as session:
+                turn = await session.send_message("go")
+                await trio.sleep_forever()
+        with pytest.raises(SessionBusy):
+            await agent.new_session()
+        with remembering.takes(3):
+            await session.close()
+        assert "dropped" == (await remembering.events(turn))[-1].reason
+        assert [] == remembering.log
+        async with await agent.new_session():
+            pass
+
+
+async def test_left_by_a_cancellation_while_it_closes(remembering, autojump_clock):
+    """A close() that is cancelled goes on: the hook finishes, and the slot becomes free."""
+
+    remembering.plugins.clear()
+    remembering.on(SessionEnd, sleeps_2)
+    remembering.says(say("[]"))
+    async with remembering.agent() as agent:
+        session = await agent.new_session()
+        await one_turn(session)
+        with remembering.takes(1), trio.move_on_after(1):
+            await session.close()
+        with remembering.takes(1):
+            await session.close()
+        assert ["SessionEnd begins", "SessionEnd ended"] == remembering.log
+        async with await agent.new_session():
+            pass
+
+
+# asking what has ended
+
+
+async def test_a_closed_session_answers(conversation, autojump_clock):
+    """Every use of a closed session raises SESSION_CLOSED, at once; close() returns; history stays readable."""
+    conversation.says(say("hello"))
+    async with conversation.agent() as agent:
+        async with await agent.new_session() as session:
+            await one_turn(session)
+        for use in (lambda: session.send_message("hi"), lambda: session.set_title("t"), session.continue_pipeline):
+            with pytest.raises(SessionClosed):
+                await use()
+        await session.close()
+        assert ["user: I like tea", "assistant: hello"] == conversation.lines(session.history)
+
+
+async def test_a_closed_agent_answers(conversation, autojump_clock):
+    """Every use of a closed agent raises AGENT_CLOSED, at once; shutdown() returns."""
+    async with conversation.agent() as agent:
+        session = await agent.new_session()
+        await agent.shutdown()
+        await agent.shutdown()
+        for use in (agent.new_session, lambda: agent.resume_session("s"), lambda: session.send_message("hi")):
+            with pytest.raises(AgentClosed):
+                await use()
+        await session.close()
+    with pytest.raises(AgentClosed):
+        await agent.new_session()
+
+
+async def test_asking_while_it_closes(conversation, autojump_clock):
+    """While a session closes it takes no message; while an agent closes it opens no session."""
+    conversation.on(SessionEnd, sleeps_2)
+    async with conversation.agent() as agent, trio.open_nursery() as nursery:
+        session = await agent.new_session()
+        nursery.start_soon(session.close)
+        await trio.sleep(1)
+        with pytest.raises(SessionClosed):
+            await session.send_message("hi")
+        with pytest.raises(SessionBusy):
+            await agent.new_session()
+        nursery.start_soon(agent.shutdown)
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(AgentClosed), conversation.takes(0):
+            await agent.new_session()
+
+
+@pytest.mark.parametrize("what", ["close", "shutdown"])
+async def test_many_may_ask_at_once_and_all_wait(what, conversation, autojump_clock):
+    """close() or shutdown() from ten tasks: one SessionEnd, and each returns when the work is over."""
+    conversation.on(SessionEnd, sleeps_2)
+    returned = []
+    async with conversation.agent() as agent, trio.open_nursery() as nursery:
+        session = await agent.new_session()
+
+        async def ask():
+            await (session.close() if what == "close" else agent.shutdown())
+            returned.append(trio.current_time())
+
+        for _ in range(10):
+            nursery.start_soon(ask)
+
+    assert [2.0] * 10 == returned
+    assert ["SessionEnd begins", "SessionEnd ended"] == conversation.log
+
+
+# opening
+
+
+@pytest.mark.parametrize("how", ["new", "resumed"])
+async def test_a_cancelled_opening_leaves_nothing(how, conversation, autojump_clock):
+    """new_session cancelled during its hook, or resume_session while it loads: the slot is free at once."""
+    conversation.on(SessionStart, sleeps_2)
+    async with conversation.agent() as agent:
+        async with await agent.new_session() as stored:
+            pass
+        conversation.store.delay = 3.0
+        with conversation.takes(1), trio.move_on_after(1):
+            await (agent.new_session() if how == "new" else agent.resume_session(stored.id))
+        await trio.testing.wait_all_tasks_blocked()
+        with conversation.takes(2):
+            session = await agent.new_session()
+        await session.close()
+
+
+@pytest.mark.parametrize("passes", range(12))
+async def test_a_new_session_cancelled_at_any_step(passes, conversation, autojump_clock):
+    """Whatever scheduler step a cancel falls on, new_session gives a session or leaves none."""
+    async with conversation.agent() as agent, trio.open_nursery() as nursery:
+        scope = trio.CancelScope()
+
+        async def cancel_after_some_steps():
+            for _ in range(passes):
+                await trio.lowlevel.checkpoint()
+            scope.cancel("on purpose")
+
+        nursery.start_soon(cancel_after_some_steps)
+        with scope:
+            session = await agent.new_session()
+            await session.close()
+        await trio.testing.wait_all_tasks_blocked()
+        async with await agent.new_session():
+            pass
+
+
+async def test_shutdown_during_opening(conversation, autojump_clock):
+    """An agent that is shut down while a session opens: the hook finishes, whoever asked gets AGENT_CLOSED."""
+    conversation.on(SessionStart, sleeps_2)
+    async with conversation.agent() as agent, trio.open_nursery() as nursery:
+
+        async def asks():
+            with pytest.raises(AgentClosed):
+                await agent.new_session()
+
+        nursery.start_soon(asks)
+        await trio.sleep(1)
+        with conversation.takes(1):
+            await agent.shutdown()
+
+    assert ["SessionStart begins", "SessionStart ended"] == conversation.log
+
+
+async def test_the_turn_end_hook_is_told_before_the_session_ends(conversation, autojump_clock):
+    """A close during a turn: TurnEnd before SessionEnd."""
+    conversation.on(TurnEnd)
+    conversation.on(SessionEnd)
+    conversation.says([60.0, Done()])
+    async with conversation.session() as session:
+        await session.send_message("go")
+        await trio.sleep(1)
+
+    assert ["TurnEnd begins", "TurnEnd ended", "SessionEnd begins", "SessionEnd ended"] == conversation.log
