@@ -38,19 +38,6 @@ _SYNCHRONOUS = ("NORMAL", "FULL")
 
 
 @contextmanager
-def transaction(db: apsw.Connection, mode: str) -> Iterator[None]:
-    """Everything in the block or nothing. ``mode``: DEFERRED to read one state of the file, IMMEDIATE to write."""
-    db.execute(f"BEGIN {mode}")
-    try:
-        yield
-        db.execute("COMMIT")
-    finally:
-        # A failed or interrupted statement has at times rolled back by itself.
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-
-
-@contextmanager
 def _setting(variable: ContextVar[T], value: T) -> Iterator[None]:
     token = variable.set(value)
     try:
@@ -201,7 +188,7 @@ class DatabaseFile:
         return True
 
     def _patiently(self, action: Callable[[], None]) -> None:
-        """SQLite does not ask the busy handler where two processes would wait for each other: step back and retry."""
+        # SQLite does not ask the busy handler where two processes would wait for each other: step back and retry.
         busy = require_apsw().BusyError
         end = time.monotonic() + BUSY_SECONDS
         while True:

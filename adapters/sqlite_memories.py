@@ -16,8 +16,8 @@ import msgspec
 from ..core.search_terms import index_terms, is_prefix, search_terms
 from ..messages.records import Memory
 from .sqlite_checks import checksum, from_micros, to_micros
-from .sqlite_connection import transaction
 from .sqlite_errors import Refused
+from .sqlite_transaction import transaction
 
 if TYPE_CHECKING:
     import apsw

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .sqlite_errors import Refused
+from .sqlite_transaction import transaction
 
 if TYPE_CHECKING:
     import apsw
@@ -50,10 +51,11 @@ def prepare(db: apsw.Connection, synchronous: str) -> None:
         Refused: it is somebody else's, newer, read-only or cannot have a write-ahead log.
     """
     # Before anything else: a file that is not ours must not even have its journal mode changed.
-    if _version(db) < len(MIGRATIONS):
-        _refuse_read_only(db)
-        _migrate(db)
+    with transaction(db, "DEFERRED"):
+        version = _version(db)
     _refuse_read_only(db)
+    if version < len(MIGRATIONS):
+        _migrate(db)
     mode = db.execute("PRAGMA journal_mode = WAL").get
     if mode not in ("wal", "memory"):
         raise Refused("its file system cannot hold a write-ahead log; put the file on a local disk")
@@ -62,6 +64,7 @@ def prepare(db: apsw.Connection, synchronous: str) -> None:
 
 
 def _version(db: apsw.Connection) -> int:
+    """How many migrations the file has had. To be called in a transaction: another process may be creating it."""
     found, version, tables = (
         db.execute(query).get
         for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
@@ -81,12 +84,8 @@ def _refuse_read_only(db: apsw.Connection) -> None:
 
 
 def _migrate(db: apsw.Connection) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db, "IMMEDIATE"):
         # Once more under the lock: another process may have been faster.
         for step in MIGRATIONS[_version(db) :]:
             db.execute(step)
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {len(MIGRATIONS)}; COMMIT")
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {len(MIGRATIONS)}")

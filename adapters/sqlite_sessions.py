@@ -20,8 +20,8 @@ from ..messages.codec import from_json, to_json
 from ..messages.history import Message
 from ..messages.records import Metadata, SessionEvent, SessionPage, SessionSummary
 from .sqlite_checks import checksum, from_micros, to_micros, wrap
-from .sqlite_connection import transaction
 from .sqlite_errors import Refused
+from .sqlite_transaction import transaction
 
 if TYPE_CHECKING:
     import apsw

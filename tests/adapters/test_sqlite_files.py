@@ -14,6 +14,7 @@ import pytest
 import trio
 from youyou.adapters import sqlite_connection, sqlite_schema
 from youyou.adapters.sqlite import SQLiteMemoryStorage, SQLiteSessionStorage
+from youyou.adapters.sqlite_transaction import transaction
 from youyou.messages.errors import InvalidConfig, MemoryStorageError, StorageError
 from youyou.messages.history import UserMessage
 from youyou.messages.records import Memory, Metadata, SessionEvent
@@ -80,14 +81,15 @@ async def test_a_directory_in_place_of_the_file_is_refused(tmp_path):
     assert "cannot be opened" in await _refusal(tmp_path)
 
 
-async def test_a_read_only_file_is_refused():
+@pytest.mark.parametrize("mode_of_folder", [0o555, 0o777])
+async def test_a_read_only_file_is_refused(mode_of_folder):
     """A file that may not be written is refused when it is entered, not at the first save."""
     folder = Path(tempfile.mkdtemp())
     try:
         async with SQLiteSessionStorage(folder / "chat.db") as storage:
             await storage.save_events("s", [EVENT])
         os.chmod(folder / "chat.db", 0o444)
-        os.chmod(folder, 0o555)
+        os.chmod(folder, mode_of_folder)
         unprivileged = os.geteuid() == 0
         if unprivileged:
             os.seteuid(65534)  # root may write anything
@@ -162,7 +164,7 @@ async def test_cancel_in_the_middle_of_a_query_ends_it(tmp_path):
 
         async def work(begun):
             def query(db):
-                with sqlite_connection.transaction(db, "IMMEDIATE"):
+                with transaction(db, "IMMEDIATE"):
                     db.execute("DELETE FROM sessions")
                     begun.set()
                     return db.execute(endless).get
@@ -201,24 +203,30 @@ async def test_no_clock_but_trios_limits_a_call(tmp_path, mock_clock):
             assert await storage._file.run(lambda db: db.execute(long).get) == 100_000
 
 
-async def test_opening_waits_for_a_reader_that_sqlite_would_not_wait_for(tmp_path, monkeypatch):
-    """Setting the log mode needs the whole file: opening tries again until another program has finished reading."""
-    path = str(tmp_path / "chat.db")
-    async with SQLiteSessionStorage(path) as storage:
+async def test_storages_that_create_a_file_at_the_same_moment_all_open_it(tmp_path):
+    """Six connections that open the same new file at once: one creates it, none takes it for somebody else's."""
+    for number in range(10):
+        storages = [SQLiteSessionStorage(tmp_path / f"{number}.db") for _ in range(6)]
+        async with trio.open_nursery() as nursery:
+            for name, storage in enumerate(storages):
+                nursery.start_soon(storage.save_events, f"s{name}", [EVENT])
+        assert len((await storages[0].list_sessions()).sessions) == 6
+        for storage in storages:
+            await storage.aclose()
+
+
+async def test_opening_is_tried_again_where_sqlite_would_not_wait(tmp_path, monkeypatch):
+    """SQLite refuses at once where two connections would wait for each other; opening steps back and tries again."""
+    refusals, prepare = [apsw.BusyError("locked")] * 3, sqlite_connection.prepare
+
+    def refuse_thrice(db, synchronous):
+        if refusals:
+            raise refusals.pop()
+        prepare(db, synchronous)
+
+    monkeypatch.setattr(sqlite_connection, "prepare", refuse_thrice)
+    async with SQLiteSessionStorage(tmp_path / "chat.db") as storage:
         await storage.save_events("s", [EVENT])
-    other = apsw.Connection(path)
-    other.execute("PRAGMA journal_mode = DELETE; BEGIN; SELECT * FROM events").fetchall()
-    refused, sleep = threading.Event(), time.sleep
-    monkeypatch.setattr(sqlite_connection.time, "sleep", lambda seconds: (refused.set(), sleep(seconds)))
-    storage = SQLiteSessionStorage(path)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(storage.load_session, "s")
-        while not refused.is_set():
-            await trio.lowlevel.checkpoint()
-        other.execute("ROLLBACK")
-    other.close()
-    assert await storage.load_session("s") == (EVENT,)
-    await storage.aclose()
 
 
 def test_a_storage_works_in_one_run_after_another_and_holds_up_no_process(tmp_path):
