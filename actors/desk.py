@@ -50,7 +50,7 @@ class Desk:
         await self.say(ErrorEvent(error))
 
     def unique_call_id(self, wanted: str) -> str:
-        """``wanted``, unless it is empty or was used before in this session (semantics 4)."""
-        call_id = wanted if wanted and wanted not in self.call_ids else f"call_{new_id()[:16]}"
+        """``wanted``, unless it is blank or was used before in this session (semantics 4)."""
+        call_id = wanted if wanted.strip() and wanted not in self.call_ids else f"call_{new_id()[:16]}"
         self.call_ids.add(call_id)
         return call_id

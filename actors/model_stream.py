@@ -13,14 +13,14 @@ import logging
 import math
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, assert_never, cast
 
 import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ..core.chat_events import checked, error_of
 from ..core.ports import ModelProvider
-from ..core.text import clean
 from ..messages.chat import ChatError, ChatRequest, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
 from ..messages.content import ContentBlock, ReasoningBlock, TextBlock
 from ..messages.errors import AgentError, ProviderError, ProviderTimeout, StreamInterrupted
@@ -166,32 +166,27 @@ async def _collect(
 ) -> None:
     while True:
         silence.deadline = trio.current_time() + idle_timeout
-        event = await call_user(lifetime, _next, stream)
-        match event:
+        item = await call_user(lifetime, _next, stream)
+        if item is None:
+            return
+        match event := checked(item):
             case TextDelta() | ReasoningDelta():
                 if event.text:
                     silence.deadline = math.inf
                     await sink.room()
-                    delta = attrs.evolve(event, text=clean(event.text))
-                    response.add(delta)
-                    sink.delta(delta)
+                    response.add(event)
+                    sink.delta(event)
             case ToolCall():
                 response.calls.append(sink.call(attrs.evolve(event, response_id=response.response_id)))
                 response.visible = True
             case ChatError():
-                raise AgentError.of(
-                    event.code, event.message, retryable=event.retryable, retry_after_ms=event.retry_after_ms
-                )
+                raise error_of(event)
             case Done():
                 response.done = event
                 sink.done(response)
                 return
-            case None:
-                return
             case _:
-                raise ProviderError(
-                    f"the provider yielded {type(event).__name__}, which is no chat event", retryable=False
-                )
+                assert_never(event)
 
 
 async def _next(stream: AsyncIterator[Any]) -> Any:

@@ -75,7 +75,9 @@ def _restore(actor: SessionActor, resumed: Resumed, events: Sequence[SessionEven
     state.usage = resumed.usage
     state.title = resumed.title or ""
     state.call_ids.update(resumed.started)
-    state.call_ids.update(message.call_id for message in resumed.history if isinstance(message, ToolCall))
+    # Of the whole log, because compaction takes calls out of history, and of history, where repair gave new ids.
+    messages = (*resumed.history, *(event.payload for event in events))
+    state.call_ids.update(message.call_id for message in messages if isinstance(message, ToolCall))
     if resumed.last_turn is not None and isinstance(state.setup.mode, Pipeline):
         state.unfinished = unfinished_of(resumed.last_turn, state.setup.mode)
     for event in events:

@@ -64,6 +64,7 @@ class Rounds:
                 if empty > 1:
                     raise EmptyResponse("the model answered with neither text nor calls, twice; ask differently")
                 continue
+            empty = 0
             if response.calls:
                 await self._carry_out(response, rounds)
                 if self.assignment.single:
