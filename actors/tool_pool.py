@@ -108,8 +108,8 @@ class ToolPool:
     patience: float
     threads: ToolThreads
     home: trio.Nursery | None = None
-    running: dict[str, str] = attrs.Factory(dict)
-    stuck: dict[str, str] = attrs.Factory(dict)
+    running: dict[Job, str] = attrs.Factory(dict)
+    stuck: dict[Job, str] = attrs.Factory(dict)
     peak: int = 0
     jobs: trio.MemorySendChannel[Job] = attrs.field(init=False)
     _inbox: trio.MemoryReceiveChannel[Job] = attrs.field(init=False)
@@ -137,15 +137,14 @@ class ToolPool:
     @enable_ki_protection
     async def _supervise(self, job: Job, slots: trio.Semaphore) -> None:
         """Answer for one job exactly once, whatever happens."""
-        call_id = job.call.call_id
-        self.running[call_id] = job.call.tool_name
+        self.running[job] = job.call.tool_name
         self.peak = max(self.peak, len(self.running))
         ran = Ran(Cut.INTERRUPTED, 0)
         try:
             ran = await self._watch(job)
         finally:
             # Sync: also when the shield itself has expired.
-            del self.running[call_id]
+            del self.running[job]
             with job.reply as reply:
                 reply.answer(ran)
             slots.release()
@@ -168,7 +167,7 @@ class ToolPool:
 
     def _give_up(self, run: _Run) -> None:
         run.given_up = True
-        self.stuck[run.job.call.call_id] = run.job.call.tool_name
+        self.stuck[run.job] = run.job.call.tool_name
         self.threads.lend(run.threads)
 
     @enable_ki_protection
@@ -189,7 +188,7 @@ class ToolPool:
             run.outcome = outcome
             run.done.set()
             if run.given_up:
-                del self.stuck[job.call.call_id]
+                del self.stuck[job]
                 self.threads.lend(-run.threads)
 
     async def _call(self, run: _Run) -> ToolOutput | BaseException | Cut:
