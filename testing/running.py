@@ -36,7 +36,7 @@ def run_attempt(
             restrict_keyboard_interrupt_to_checkpoints=True,
             strict_exception_groups=True,
         )
-    except BaseException as error:
+    except BaseException as error:  # noqa: ASYNC103  # judged, and raised again if a person pressed Ctrl-C
         _came_out(sim, error)
     finally:
         hooks.current.scheduler = before
@@ -102,7 +102,7 @@ def outside_trio(work: Callable[[], T]) -> T:
     def elsewhere() -> None:
         try:
             results.append(context.run(work))
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103  # raised again by the thread that waits
             errors.append(error)
 
     thread = threading.Thread(target=elsewhere, name="youyou.testing")

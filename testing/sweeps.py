@@ -149,6 +149,10 @@ def _singles(plan: Plan, plain: Run, dice: random.Random) -> Iterator[Injection]
         for step, when in points:
             if step > born or (step == born and when == "after"):
                 yield Injection("cancel", step, plan.cancel, when)
+        # The scenario's very last step can be cancelled by nobody, but something may be called before it.
+        last = len(plain.steps) + 1
+        if plan.cancel not in ("root", "ctrl-c") and plan.points == "every-step" and last in plain.boundaries:
+            yield Injection("cancel", last, plan.cancel, "before")
     for call in plain.calls:
         if plan.ports is None or call.port.partition(".")[0] in plan.ports:
             for mode in plan.faults:

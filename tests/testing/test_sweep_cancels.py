@@ -197,6 +197,26 @@ def test_an_async_action_runs_beside_the_scenario_and_is_timed():
     assert ["shutdown"] == [f.kind for f in report.failures]
 
 
+def test_an_async_action_is_waited_for_even_if_it_begins_at_the_last_step():
+    """The run is not over before everything injected is."""
+    begun: list[int] = []
+    ended: list[int] = []
+
+    async def scenario(sim: Simulation) -> None:
+        async def close() -> None:
+            begun.append(1)
+            await trio.sleep(5)
+            ended.append(1)
+
+        sim.action("close", close)
+        await trio.sleep(1)
+
+    report = sweep(scenario, cancel="close")
+
+    assert (report.fired, report.fired) == (len(begun), len(ended))
+    assert report.fired == report.planned == 2
+
+
 def test_an_action_that_raises_is_a_failure():
     """What an action raises is not lost."""
 
