@@ -14,8 +14,9 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ..core.config import SessionConfig
+from ..core.config_rules import checked_session
 from ..core.discovery import ProfileInfo, discovery
-from ..core.inputs import check_input
+from ..core.inputs import check_grace, check_input
 from ..messages.chat import TokenUsage
 from ..messages.content import Content, UserInput
 from ..messages.errors import AgentClosed, AgentError, InvalidInput, SessionClosed
@@ -66,6 +67,7 @@ class Agent:
         Raises:
             SessionBusy: another session is open.
             HookAborted, PluginError: a SessionStart hook refused it, or raised.
+            InvalidConfig: a value of the configuration is out of range, or no JSON.
             ModelNotSupported, ProfileNotFound: the configuration names what is not registered.
             AgentClosed: the agent is closing.
         """
@@ -86,6 +88,7 @@ class Agent:
     @enable_ki_protection
     async def _open(self, config: SessionConfig, session_id: str | None) -> Session:
         check_run(self._token, "an agent")
+        config = checked_session(config)
         asked: list[OpenSession] = []
 
         def question(reply: Reply[SessionActor | AgentError]) -> OpenSession:
@@ -111,9 +114,11 @@ class Agent:
             grace: seconds until running tools and hooks are cut; None: they finish within their own time-outs.
 
         Raises:
+            InvalidInput: ``grace`` is no number.
             WouldDeadlock: called from a hook, tool or port of this agent.
         """
         check_run(self._token, "an agent")
+        grace = check_grace(grace)
         if not self._served.is_set():
             refuse_waiting(self._runtime.lifetime, "agent.shutdown()")
         self._runtime.lifetime.leave(grace)
@@ -264,9 +269,11 @@ class Session:
 
         Raises:
             StorageError: the last events could not be stored. The slot is free all the same.
+            InvalidInput: ``grace`` is no number.
             WouldDeadlock: called from a hook, tool or port of this agent.
         """
         check_run(self._token, "a session")
+        grace = check_grace(grace)
         refuse_waiting(self._runtime.lifetime, "session.close()")
         self._closed = True
         error = await insist(self._actor.box, lambda reply: CloseSession(True, "session_closed", grace, reply))

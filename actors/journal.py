@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import attrs
 
+from ..core.text import clean_json
 from ..core.transcript import Transcript
 from ..messages.errors import AgentError
 from ..messages.history import Message
@@ -45,7 +46,7 @@ class Journal:
 
     def note(self, key: str, value: object) -> int:
         """A fact that is no message. Sync. The mark to flush."""
-        return self.post(Metadata(key, value))
+        return self.post(Metadata(key, clean_json(value)))
 
     def post(self, *payloads: SessionEventPayload) -> int:
         """Into the log alone. Sync. The mark to flush."""

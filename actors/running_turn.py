@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from ..core.inputs import check_input
+from ..core.inputs import check_grace, check_input
 from ..messages.content import Content, UserInput
 from ..messages.events import AgentEvent, TurnResult, TurnStatus
 from .serving import check_run, refuse_waiting
@@ -70,10 +70,11 @@ class RunningTurn:
             Whether the outcome is *cancelled*. False: it was decided before; the turn may still be on its way out.
 
         Raises:
+            InvalidInput: ``grace`` is no number; nothing was cancelled.
             WrongTrioRun: called outside the run that the turn belongs to.
         """
         check_run(self._token, "a turn")
-        return self._turn.desk.control.cancel("cancelled", grace)
+        return self._turn.desk.control.cancel("cancelled", check_grace(grace))
 
     @enable_ki_protection
     def steer(self, input: UserInput | Content) -> bool:

@@ -32,7 +32,7 @@ def checked(event: object) -> ChatEvent:
         case ToolCall(call_id=str() | None, tool_name=str(), raw_arguments=str() | None):
             return surrogates.clean(attrs.evolve(event, call_id=event.call_id or ""))
         case ChatError(message=str(), retryable=bool(), retry_after_ms=int() | float() | None):
-            return attrs.evolve(event, message=clean(event.message), code=_code(event), retry_after_ms=_wait(event))
+            return attrs.evolve(event, code=_code(event), retry_after_ms=_wait(event))
         case Done(usage=TokenUsage() | None):
             return attrs.evolve(event, stop_reason=_stop_reason(event))
         case TextDelta() | ReasoningDelta() | ToolCall() | ChatError() | Done():

@@ -1,4 +1,4 @@
-"""The ranges of an agent's configuration (semantics 2). Each problem says what to write instead."""
+"""The ranges of an agent's and a session's configuration (semantics 2). Each problem says what to write instead."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import attrs
 
+from ..messages.codec import to_json
 from ..messages.errors import AgentError, InvalidConfig
-from .config import AgentConfig, EnvironmentContext, Notices, RetryPolicy
+from .config import AgentConfig, EnvironmentContext, Notices, RetryPolicy, SessionConfig
+from .surrogates import clean
 
 _POSITIVE = (
     "tool_timeout_ms",
@@ -26,6 +28,7 @@ _POSITIVE = (
 )
 _NOT_NEGATIVE = ("shutdown_grace_ms", "tool_patience_ms")
 _TEXT = ("default_model", "memory_namespace")
+_OPTIONAL_SESSION_TEXT = ("model_id", "system_prompt_override", "domain", "skill", "reasoning_effort")
 _OPTIONAL_TEXT = ("personality", "compact_model", "compact_prompt", "memory_model", "reasoning_effort")
 
 # What the runtime fills into a notice.
@@ -50,6 +53,34 @@ def config_problems(config: Any) -> Iterator[AgentError]:
     yield from _notice_problems(config.notices)
 
 
+def checked_session(config: object) -> SessionConfig:
+    """``config`` as it can be stored, without lone surrogates.
+
+    Raises:
+        InvalidConfig: something in it is out of range, of the wrong type, or no JSON.
+    """
+    if not isinstance(config, SessionConfig):
+        raise InvalidConfig(f"the session's configuration is a {type(config).__name__}; pass SessionConfig(...)")
+    for problem in _session_problems(config):
+        raise problem
+    try:
+        to_json(clean(config))
+    except Exception as error:
+        raise InvalidConfig(
+            f"a SessionConfig must be JSON, to be stored: {error}; pass plain values in metadata, extra and schema"
+        ) from error
+    return clean(config)
+
+
+def _session_problems(config: SessionConfig) -> Iterator[AgentError]:
+    for name in _OPTIONAL_SESSION_TEXT:
+        if not isinstance(value := getattr(config, name), str | None):
+            yield _problem(name, value, "a string or None", of="SessionConfig")
+    yield from _sampling_problems(config)
+    if not isinstance(config.environment, EnvironmentContext | None):
+        yield _problem("environment", config.environment, "EnvironmentContext(...) or None", of="SessionConfig")
+
+
 def _text_problems(config: AgentConfig) -> Iterator[AgentError]:
     for name in _TEXT:
         if not isinstance(value := getattr(config, name), str) or not value.strip():
@@ -70,12 +101,12 @@ def _limit_problems(config: AgentConfig) -> Iterator[AgentError]:
             yield _problem(name, value, "0 or a positive integer")
 
 
-def _sampling_problems(config: AgentConfig) -> Iterator[AgentError]:
-    temperature, max_tokens = config.temperature, config.max_tokens
+def _sampling_problems(config: AgentConfig | SessionConfig) -> Iterator[AgentError]:
+    temperature, max_tokens, of = config.temperature, config.max_tokens, type(config).__name__
     if temperature is not None and (not _is_number(temperature) or not temperature >= 0):
-        yield _problem("temperature", temperature, "0 or more, or None")
+        yield _problem("temperature", temperature, "0 or more, or None", of)
     if max_tokens is not None and (not _is_int(max_tokens) or max_tokens < 1):
-        yield _problem("max_tokens", max_tokens, "a positive integer or None")
+        yield _problem("max_tokens", max_tokens, "a positive integer or None", of)
 
 
 def _retry_problems(retry: Any) -> Iterator[AgentError]:
@@ -118,5 +149,5 @@ def _is_number(value: object) -> bool:
     return _is_int(value) or isinstance(value, float)
 
 
-def _problem(name: str, value: object, expected: str) -> InvalidConfig:
-    return InvalidConfig(f"AgentConfig.{name} is {value!r}; pass {expected}")
+def _problem(name: str, value: object, expected: str, of: str = "AgentConfig") -> InvalidConfig:
+    return InvalidConfig(f"{of}.{name} is {value!r}; pass {expected}")

@@ -10,6 +10,7 @@ judged by their size, their alphabet and their first bytes: none is decoded as a
 from __future__ import annotations
 
 import base64
+import math
 import string
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -45,6 +46,19 @@ def check_input(value: object, model: ModelInfo, skills: Mapping[str, SkillDefin
         raise InvalidInput("the input is empty; write some text, or add an image or a file")
     _check_skills(user_input.skills, skills)
     return attrs.evolve(user_input, content=content)
+
+
+def check_grace(grace: object) -> float | None:
+    """``grace`` as a number of seconds, or None. Checked before an actor gets it.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    if grace is None:
+        return None
+    if isinstance(grace, bool) or not isinstance(grace, int | float) or math.isnan(grace):
+        raise InvalidInput(f"grace={grace!r}; pass seconds as a number (0 cuts at once), or None for no cut")
+    return float(grace)
 
 
 def _as_input(value: Any) -> UserInput:

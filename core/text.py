@@ -12,26 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..messages.encodable import clean as clean
 from ..messages.jsonvalue import JsonArray, JsonObject
 
 MEBIBYTE = 1_048_576
 _SHOWN = 2_000
 _SHOWN_MEMBERS = 5
-
-
-def clean(text: str) -> str:
-    """``text`` without lone surrogates: each becomes U+FFFD; two that belong together become their character."""
-    if text.isascii() or _is_encodable(text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def clean_json(value: Any) -> Any:

@@ -31,6 +31,7 @@ from .ports import ToolHandler, ToolInput
 from .schema import ArgumentChecker as ArgumentChecker
 from .schema import full_schema
 from .signature import Signature
+from .surrogates import clean
 from .text import clean_json
 
 ThreadStop = Literal["wait", "cooperative", "abandon"]
@@ -265,7 +266,7 @@ def _json_text(value: object) -> str:
 
 def spec_of(handler: ToolHandler) -> ToolSpec:
     """The tool as the model sees it."""
-    return ToolSpec(handler.name, handler.description, full_schema(handler.parameters))
+    return clean(ToolSpec(handler.name, handler.description, full_schema(handler.parameters)))
 
 
 def timeout_of(handler: ToolHandler, default_ms: int) -> int:
