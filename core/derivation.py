@@ -45,7 +45,6 @@ class Derivation:
         if self._taken < len(source):
             if self._noted_last is not None and _belongs(source[self._taken], self._noted_last):
                 self._begin_anew()  # more of an interrupted response came after all: its note moves behind it
-            self._noted_last = None
             for index in range(self._taken, len(source)):
                 self._take(source[index])
             self._taken = len(source)

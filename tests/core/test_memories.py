@@ -54,6 +54,7 @@ ANSWERS: dict[str, tuple[str, tuple[MemoryItem, ...]]] = {
     "thought aloud": ('<think>[{"content": "no"}]</think>[{"content": "a"}]', (MemoryItem("a"),)),
     "the format repeated first": ('Format: {"id": ...}\n[{"content": "a"}]', (MemoryItem("a"),)),
     "an empty array at the end": ('[{"content": "a"}] and tags []', (MemoryItem("a"),)),
+    "a draft first": ('[{"content": "draft"}] or better: [{"content": "a"}]', (MemoryItem("a"),)),
     "brackets in a text": ('[{"content": "a ] } [ b"}]', (MemoryItem("a ] } [ b"),)),
     "some unusable": ('[{"content": " "}, {"x": 1}, 7, null, {"content": 5}, {"content": " a "}]', (MemoryItem("a"),)),
     "odd ids and tags": (

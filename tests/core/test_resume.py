@@ -162,6 +162,16 @@ def test_an_old_log_without_turn_marks_counts_its_inputs() -> None:
     assert expected == resume(log(USER, AssistantMessage("hi"), NEXT), NOTICES).turns
 
 
+def test_a_started_call_is_known_though_its_id_had_to_be_cleaned() -> None:
+    """An id with a lone surrogate is cleaned in the call and in the mark that it started alike."""
+    assert (unknown("\ufffd"),) == resume(log(call("\ud800"), started("\ud800")), NOTICES).synthetic
+
+
+def test_a_message_sent_into_a_running_turn_is_not_its_input() -> None:
+    """The input of a turn is the first user message after its start, whatever was steered into it later."""
+    assert LastTurn("t1", None, USER) == resume(log(turn("t1", 1, 4), USER, NEXT), NOTICES).last_turn
+
+
 def test_a_turn_without_end_was_cut_by_a_crash() -> None:
     """The turn that died is known, with its input; what it had stored stays as it is."""
     resumed = resume(log(turn("t1", 1, 4), USER, AssistantMessage("done so far")), NOTICES)

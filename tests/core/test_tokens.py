@@ -143,6 +143,18 @@ def test_what_was_learnt_about_the_tokenizer_survives_compaction() -> None:
     )
 
 
+def test_a_replaced_history_is_not_measured_by_the_old_report() -> None:
+    """After compaction the size is that of the new history alone, not the old report less what went."""
+    meter = TokenMeter()
+    meter.add(UserMessage("a" * 384))
+    meter.sent(NO_PROMPT, ())
+    meter.reported(TokenUsage(input_tokens=60))
+    meter.reset([UserMessage("a" * 184)])
+
+    expected = 30
+    assert expected == meter.estimate(NO_PROMPT, ())
+
+
 @pytest.mark.parametrize(("tokens", "expected"), [(1, 50), (1_000_000, 400)])
 def test_an_absurd_report_moves_the_ratio_only_so_far(tokens: int, expected: int) -> None:
     """The ratio stays between one half and four, whatever a provider reports."""

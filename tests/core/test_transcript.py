@@ -92,6 +92,17 @@ def test_each_interrupted_message_is_followed_by_its_one_note(name: str, asking_
     assert messages == transcript.history
 
 
+def test_the_note_moves_behind_a_call_that_came_after_a_request() -> None:
+    """More of an interrupted response after a request was built: its one note follows the result all the same."""
+    transcript = transcript_of(interrupted())
+    early = transcript.requests(MODEL)
+    transcript.append(call("a"))
+    transcript.append(ToolResult("a", "1"))
+
+    assert [interrupted(), call("a"), ToolResult("a", "1"), CUT] == transcript.requests(MODEL)
+    assert [interrupted(), CUT] == early
+
+
 def test_models_without_system_messages_get_them_as_user_text() -> None:
     """Skill prompts, notices and derived notes become user-role text for such a model; history stays neutral."""
     transcript = transcript_of(SystemMessage("<skill>"), USER, interrupted(), NEXT)

@@ -11,7 +11,7 @@ from youyou.messages.history import AssistantMessage, Message, SystemMessage, To
 
 
 def size(message: Message) -> int:
-    return 1000 if message == HUGE else 1
+    return 1000 if message in (HUGE, HUGE_SUMMARY) else 1
 
 
 def round_of(name: str, *ids: str) -> list[Message]:
@@ -22,6 +22,7 @@ def round_of(name: str, *ids: str) -> list[Message]:
 OLD, NEW, SKILL, NOTE = UserMessage("old"), UserMessage("new"), SystemMessage("<skill>"), SystemMessage(EARLIER_REMOVED)
 HUGE = UserMessage("huge")
 SUMMARY = compacted("They talked.", ())[0]
+HUGE_SUMMARY = compacted("They talked at length.", ())[0]
 R1, R2, R3 = round_of("1", "a"), round_of("2", "b", "c"), round_of("3", "d")
 
 
@@ -46,6 +47,8 @@ R1, R2, R3 = round_of("1", "a"), round_of("2", "b", "c"), round_of("3", "d")
         ([SUMMARY, NOTE, *R1, NEW, *R3], 8, [SUMMARY, NOTE, NEW, *R3]),
         ([SUMMARY, *R1, NEW, *R3], 5, [NOTE, NEW, *R3]),
         ([SUMMARY, NEW, *R3], 2, [SUMMARY, NEW, *R3]),
+        ([NOTE, NEW, *R1, *R3], 6, [NOTE, NEW, *R3]),
+        ([HUGE_SUMMARY, *R1, NEW, *R3], 9, [HUGE_SUMMARY, *R1, NEW, *R3]),
         ([*R1, *R3], 4, [NOTE, *R3]),
     ],
 )
