@@ -149,6 +149,7 @@ class RunningTurn:
     ) -> None:
         if not self._turn.ended.is_set():
             self._turn.desk.control.cancel("cancelled")
+            refuse_waiting(self._turn.desk.lifetime, "leaving the turn's block")
         await self._turn.ended.wait()  # noqa: ASYNC102  a cancelled host leaves at once
 
     def __del__(self) -> None:

@@ -2,12 +2,14 @@
 
 Every task that calls code of the host is marked with the agent it works for. A hook, tool, provider, storage or plugin
 that then waits for that agent's turn, session or end would wait for itself: walking up the tree of tasks shows it.
+What a tool's thread calls through Trio may run in a system task, which descends from nobody: its context shows it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
 import trio
@@ -15,6 +17,7 @@ import trio
 from ..messages.errors import WouldDeadlock, WrongTrioRun
 
 _working_for: WeakKeyDictionary[trio.lowlevel.Task, object] = WeakKeyDictionary()
+_thread_of: ContextVar[object] = ContextVar("youyou_thread_of", default=None)
 
 
 @contextmanager
@@ -32,13 +35,22 @@ def serving(agent: object) -> Iterator[None]:
             _working_for[task] = before
 
 
+def serving_in_thread(agent: object) -> None:
+    """Mark what the current worker thread calls through Trio as working for ``agent``."""
+    _thread_of.set(agent)
+
+
 def serves(agent: object) -> bool:
     """Whether the current task, or one that it descends from, works for ``agent``."""
     task: trio.lowlevel.Task | None = trio.lowlevel.current_task()
     while task is not None:
         if _working_for.get(task) is agent:
             return True
-        task = task.parent_nursery.parent_task if task.parent_nursery is not None else None
+        parent = task.parent_nursery.parent_task if task.parent_nursery is not None else None
+        # A context is handed on to tasks of the host's as well, but those do not hang right below Trio's own root.
+        if parent is not None and parent.parent_nursery is None and task.context.get(_thread_of) is agent:
+            return True
+        task = parent
     return False
 
 

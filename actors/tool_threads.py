@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import trio
@@ -21,14 +21,27 @@ from ..core.tools import ThreadFunction
 from ..messages.events import ToolOutput
 from ..messages.jsonvalue import freeze
 from .lifetime import Lifetime
+from .serving import serving_in_thread
 
 
 @attrs.define(eq=False)
 class _Thread:
-    """One call in a thread. Its fields change only in the Trio thread."""
+    """One call in a thread, and the limiter that it asks for a token: so it is known whether it ever began.
 
+    Its fields change only in the Trio thread.
+    """
+
+    limiter: trio.CapacityLimiter
+    began: bool = False
     ended: bool = False
     left_behind: bool = False
+
+    async def acquire_on_behalf_of(self, borrower: object) -> None:
+        await self.limiter.acquire_on_behalf_of(borrower)
+        self.began = True
+
+    def release_on_behalf_of(self, borrower: object) -> None:
+        self.limiter.release_on_behalf_of(borrower)
 
 
 @attrs.define(eq=False)
@@ -61,10 +74,11 @@ class ToolThreads:
                 raise trio.TooSlowError("the runtime's final deadline passed")
 
     async def _leaving_behind(self, function: ThreadFunction, given: ToolInput) -> ToolOutput:
-        thread = _Thread()
+        thread = _Thread(self._limiter)
         token = trio.lowlevel.current_trio_token()
 
         def call() -> ToolOutput:
+            serving_in_thread(self.lifetime)
             try:
                 return function.call(given)
             finally:
@@ -72,9 +86,11 @@ class ToolThreads:
                     token.run_sync_soon(self._ended, thread)
 
         try:
-            return await trio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._limiter)
+            # Trio takes anything with these two methods for a limiter.
+            limiter = cast(trio.CapacityLimiter, thread)
+            return await trio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
         except trio.Cancelled:
-            if not thread.ended:
+            if thread.began and not thread.ended:
                 thread.left_behind = True
                 self.lend(1)
             raise
