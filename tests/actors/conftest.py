@@ -187,7 +187,7 @@ class Conversation:
     @asynccontextmanager
     async def agent(self, *extra_tools: Any) -> AsyncIterator[Agent]:
         """A running agent, with a watchdog in virtual time."""
-        assert isinstance(trio.lowlevel.current_clock(), MockClock), "ask for autojump_clock"
+        assert isinstance(trio.lowlevel.current_clock(), MockClock), "ask for autojump_clock or steady_clock"
         with trio.fail_after(WATCHDOG):
             async with self.builder(*extra_tools).build() as agent:
                 yield agent
@@ -299,6 +299,12 @@ def conversation() -> Iterator[Conversation]:
     talk = Conversation()
     yield talk
     talk.verify()
+
+
+@pytest.fixture
+def steady_clock() -> MockClock:
+    """Time that passes by itself, twenty times as fast as real: threads are invisible to the clock that jumps."""
+    return MockClock(rate=20)
 
 
 @pytest.fixture
