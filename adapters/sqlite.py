@@ -24,10 +24,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Self, TypeVar
 
+import trio
+
 from ..messages.errors import AgentError, MemoryStorageError, StorageError
 from ..messages.records import Memory, SessionEvent, SessionPage, SessionSummary
 from . import sqlite_memories, sqlite_sessions
-from .sqlite_connection import DatabaseFile
+from .sqlite_connection import CLOSE_SECONDS, DatabaseFile
 
 __all__ = ["SQLiteMemoryStorage", "SQLiteSessionStorage"]
 
@@ -50,11 +52,13 @@ class _Storage:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._file.leave()
+        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+            await self._file.leave()
 
     async def aclose(self) -> None:
-        """Let go of the file, after the work under way. A checkpoint. Later use opens it again."""
-        await self._file.close()
+        """Let go of the file, after the work under way. Takes 5 seconds at most. Later use opens it again."""
+        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+            await self._file.close()
 
 
 class SQLiteSessionStorage(_Storage):
@@ -85,6 +89,8 @@ class SQLiteSessionStorage(_Storage):
         batch = tuple(events)
         if batch:
             await self._file.run(partial(sqlite_sessions.save, session_id=session_id, events=batch))
+        else:
+            await trio.lowlevel.checkpoint()
 
     async def load_session(self, session_id: str) -> Sequence[SessionEvent] | None:
         """All events in order, each checked, or None when there is no such session."""

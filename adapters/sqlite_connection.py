@@ -32,7 +32,8 @@ T = TypeVar("T")
 
 BUSY_SECONDS = 10.0
 """How long a call waits for the lock of another process."""
-_CLOSE_SECONDS = 5.0
+CLOSE_SECONDS = 5.0
+"""How long closing waits for work under way, and for a disk that does not answer."""
 _STEPS_BETWEEN_CHECKS = 2_000
 _SYNCHRONOUS = ("NORMAL", "FULL")
 
@@ -103,22 +104,25 @@ class DatabaseFile:
 
     async def enter(self) -> None:
         """Open now, so that a file that cannot be used is reported now."""
-        await self._opened()
+        await self._open_once()
         self._users += 1
 
     async def leave(self) -> None:
-        """Close if this was the last user. Bounded: gives up on a disk that does not answer for 5 seconds."""
+        """Close if this was the last user."""
         self._users -= 1
         if self._users == 0:
             await self.close()
+        else:
+            await trio.lowlevel.checkpoint()
 
     async def close(self) -> None:
         """Wait for the work under way and let go of the file. Later use opens it again."""
-        db, self._db = self._db, None
-        if db is not None and self._run_token is trio.lowlevel.current_trio_token():
-            with trio.move_on_after(_CLOSE_SECONDS, shield=True), errors_of(self.error, self.path):
+        db, is_usable, self._db = self._db, self._is_open(), None
+        if is_usable:
+            with errors_of(self.error, self.path):
                 await db.aclose()
-        await trio.lowlevel.checkpoint()
+        else:
+            await trio.lowlevel.checkpoint()
 
     async def run(self, work: Callable[[apsw.Connection], T]) -> T:
         """Have ``work`` done in the connection's thread, after all earlier work.
@@ -129,7 +133,7 @@ class DatabaseFile:
         from apsw import aio
 
         with errors_of(self.error, self.path):
-            db = await self._opened()
+            db = self._db if self._is_open() else await self._open_once()
             call = _Call(work)
             try:
                 # Trio's cancellation is enough: apsw would time calls by its own clock, and raise something else.
@@ -146,13 +150,15 @@ class DatabaseFile:
         finally:
             self._running = None
 
-    async def _opened(self) -> Any:
-        token = trio.lowlevel.current_trio_token()
-        if self._db is None or self._run_token is not token:
-            async with self._opening:
-                if self._db is None or self._run_token is not token:
-                    self._db = await self._open()
-                    self._run_token = token
+    def _is_open(self) -> bool:
+        # A connection belongs to the Trio run in which it was opened.
+        return self._db is not None and self._run_token is trio.lowlevel.current_trio_token()
+
+    async def _open_once(self) -> Any:
+        async with self._opening:
+            if not self._is_open():
+                self._db = await self._open()
+                self._run_token = trio.lowlevel.current_trio_token()
         return self._db
 
     async def _open(self) -> Any:
@@ -170,7 +176,7 @@ class DatabaseFile:
                 opened = True
             finally:
                 if not opened:
-                    with trio.move_on_after(_CLOSE_SECONDS, shield=True):
+                    with trio.move_on_after(CLOSE_SECONDS, shield=True):
                         await db.aclose()
         return db
 

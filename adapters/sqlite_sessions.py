@@ -104,9 +104,7 @@ def save(db: apsw.Connection, session_id: str, events: Sequence[SessionEvent]) -
 
 
 def _new_key(db: apsw.Connection) -> int:
-    # Beyond the events as well: should a session's row ever be lost, its events must not join another session.
-    query = "SELECT max((SELECT ifnull(max(key), 0) FROM sessions), (SELECT ifnull(max(session), 0) FROM events)) + 1"
-    return int(db.execute(query).get)
+    return int(db.execute("SELECT ifnull(max(key), 0) + 1 FROM sessions").get)
 
 
 def load(db: apsw.Connection, session_id: str) -> tuple[SessionEvent, ...] | None:

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias
 
+import trio
+
 from ..core.ports import MemoryStorage
 from ..messages.records import Memory
 from .conformance_support import CUTS, cut, expect, fresh, moment
@@ -30,6 +32,7 @@ async def check_memory_storage(factory: MemoryStorageFactory) -> None:
     Raises:
         AssertionError: one sentence on the first promise that is not kept.
     """
+    await trio.lowlevel.checkpoint()
     for check in _CHECKS:
         async with fresh(factory) as storage:
             await check(storage)
@@ -157,6 +160,7 @@ async def _delete(storage: MemoryStorage) -> None:
 
 async def _cut_saves(storage: MemoryStorage) -> None:
     old = _memory("m", "old apples", 1)
+    await storage.save(old)
     for checkpoints in CUTS:
         await storage.save(old)
         new = _memory("m", f"new pears {checkpoints}", 1, updated_at=moment(2 + checkpoints))

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias
 
+import trio
+
 from ..core.ports import SessionStorage
 from ..messages.content import ImageBlock, ReasoningBlock, TextBlock
 from ..messages.history import AssistantMessage, MessageStatus, SystemMessage, ToolCall, ToolOutcome, ToolResult
@@ -33,6 +35,7 @@ async def check_session_storage(factory: SessionStorageFactory) -> None:
     Raises:
         AssertionError: one sentence on the first promise that is not kept.
     """
+    await trio.lowlevel.checkpoint()
     for check in _CHECKS:
         async with fresh(factory) as storage:
             await check(storage)
@@ -148,6 +151,7 @@ async def _walk(
 
 async def _fill(storage: SessionStorage, count: int) -> list[str]:
     # Two by two at the same moment: a cursor that is only a moment loses or repeats one.
+    await trio.lowlevel.checkpoint()
     for number in range(count):
         await storage.save_events(f"s{number:02}", [_event(1, "hi", number // 2)])
     return [f"s{number:02}" for number in reversed(range(count))]
@@ -234,6 +238,7 @@ async def _cut_saves(storage: SessionStorage) -> None:
 
 async def _cut_others(storage: SessionStorage) -> None:
     events = tuple(_event(n, f"event {n}") for n in range(1, 61))
+    await storage.save_events("s", events)
     for checkpoints in CUTS:
         await storage.save_events("s", events)
         await cut(lambda: storage.load_session("s"), checkpoints)

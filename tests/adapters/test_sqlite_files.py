@@ -12,6 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 import trio
+import trio.testing
 from youyou.adapters import sqlite_connection, sqlite_schema
 from youyou.adapters.sqlite import SQLiteMemoryStorage, SQLiteSessionStorage
 from youyou.adapters.sqlite_transaction import transaction
@@ -203,16 +204,58 @@ async def test_no_clock_but_trios_limits_a_call(tmp_path, mock_clock):
             assert await storage._file.run(lambda db: db.execute(long).get) == 100_000
 
 
-async def test_storages_that_create_a_file_at_the_same_moment_all_open_it(tmp_path):
-    """Six connections that open the same new file at once: one creates it, none takes it for somebody else's."""
-    for number in range(10):
-        storages = [SQLiteSessionStorage(tmp_path / f"{number}.db") for _ in range(6)]
-        async with trio.open_nursery() as nursery:
-            for name, storage in enumerate(storages):
-                nursery.start_soon(storage.save_events, f"s{name}", [EVENT])
-        assert len((await storages[0].list_sessions()).sessions) == 6
-        for storage in storages:
-            await storage.aclose()
+def _open_at_once(path, number):
+    """Open ``path`` by so many connections in the same moment, each in a thread; return what they raised."""
+    barrier, errors = threading.Barrier(number), []
+
+    def open_it():
+        db = apsw.Connection(path)
+        barrier.wait()
+        try:
+            sqlite_connection.DatabaseFile(path, "NORMAL", StorageError)._set_up(db)
+        except Exception as error:
+            errors.append(error)
+        db.close()
+
+    threads = [threading.Thread(target=open_it) for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+def test_connections_that_create_a_file_at_the_same_moment_all_open_it(tmp_path):
+    """One creates the file, the others wait for it, and none takes what is half there for somebody else's."""
+    assert [_open_at_once(str(tmp_path / f"{number}.db"), 6) for number in range(15)] == [[]] * 15
+
+
+async def test_every_call_is_a_checkpoint(tmp_path):
+    """Each coroutine of both storages lets others run, whatever it has to do."""
+    sessions, memories = SQLiteSessionStorage(tmp_path / "chat.db"), SQLiteMemoryStorage(tmp_path / "chat.db")
+    async with sessions, memories:
+        for call in (
+            lambda: sessions.save_events("s", []),
+            lambda: sessions.load_session("s"),
+            sessions.list_sessions,
+            lambda: sessions.find_session("s"),
+            lambda: sessions.delete_session("s"),
+            lambda: memories.search("n", "", 0),
+            lambda: memories.save(Memory("m", "n", "c")),
+            lambda: memories.delete("n", "m"),
+        ):
+            with trio.testing.assert_checkpoints():
+                await call()
+
+
+async def test_leaving_under_cancellation_closes_the_file_and_keeps_the_error(tmp_path):
+    """A body that raised while its scope was cancelled ends with its own error, and the file is let go of."""
+    with trio.CancelScope() as scope, pytest.raises(ZeroDivisionError):
+        async with SQLiteSessionStorage(tmp_path / "chat.db") as storage:
+            await storage.save_events("s", [EVENT])
+            scope.cancel(reason="the host stops")
+            raise ZeroDivisionError
+    assert os.listdir(tmp_path) == ["chat.db"]
 
 
 async def test_opening_is_tried_again_where_sqlite_would_not_wait(tmp_path, monkeypatch):
