@@ -12,6 +12,7 @@ from .decorator import explored, swept
 from .exploration import explore
 from .faults import Fault, FaultPlan, InjectedDeath, InjectedFault
 from .hooks import RealIORefused, TrioMoved
+from .invariants import AgentInvariants
 from .loading import examine, load_scenario
 from .replays import replay
 from .report import Coverage, Failure, Report
@@ -23,6 +24,7 @@ from .sweeps import sweep
 from .tokens import BadToken
 
 __all__ = [
+    "AgentInvariants",
     "Attempt",
     "BadToken",
     "Chaos",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import attrs
@@ -12,102 +12,183 @@ import pytest
 import trio
 import youyou
 from youyou.core.chance import randomness
-from youyou.testing import InMemoryMemoryStorage, InMemorySessionStorage, Simulation
-from youyou.testing.invariants import AgentInvariants
-from youyou.testing.scripted import StrictProvider, say
+from youyou.testing import (
+    AgentInvariants,
+    InMemoryMemoryStorage,
+    InMemorySessionStorage,
+    Report,
+    Simulation,
+    StrictProvider,
+)
+from youyou.testing.scripted import say
 
-GRACE, CLOSING = 5.0, 2.0
+CLOSING = 2.0
+FINAL = (youyou.TurnStatus.COMPLETED, youyou.TurnStatus.FAILED, youyou.TurnStatus.CANCELLED)
+TOO_LATE = (youyou.SessionClosed, youyou.AgentClosed)
 
 
 @attrs.define(eq=False)
 class World:
-    """Everything of one simulated run."""
+    """Everything of one simulated run. ``broken``: ports fail on purpose, so turns may end as failed."""
 
     sim: Simulation
-    rounds: list[Any]
+    kind: str = "none"
     grace: float | None = None
+    broken: bool = False
+    storage: Any = attrs.Factory(InMemorySessionStorage)
+    memory: Any = attrs.Factory(InMemoryMemoryStorage)
+    store: Any = None
+    memories: Any = None
+    runs: Counter[str] = attrs.Factory(Counter)
     config: dict[str, Any] = attrs.Factory(dict)
     plugins: list[Any] = attrs.Factory(list)
-    memories: bool = False
-    storage: Any = attrs.Factory(InMemorySessionStorage)
-    runs: Counter[str] = attrs.Factory(Counter)
-    provider: StrictProvider = attrs.field(init=False)
-    invariants: AgentInvariants = attrs.field(init=False)
+    tools: list[Any] = attrs.Factory(list)
+    profiles: list[Any] = attrs.Factory(list)
+    session_config: youyou.SessionConfig = attrs.Factory(youyou.SessionConfig)
+    window: int = 100_000
+    reads: bool = True
+    failing: bool = False
+    moved_on: bool = False
+    provider: StrictProvider = attrs.Factory(lambda: StrictProvider([]))
+    invariants: AgentInvariants = attrs.Factory(AgentInvariants)
     agent: youyou.Agent | None = None
     session: youyou.Session | None = None
     turn: youyou.RunningTurn | None = None
 
     def __attrs_post_init__(self) -> None:
         randomness.set(self.sim.random)
-        self.provider = StrictProvider([*self.rounds, *[say("and on") for _ in range(12)]])
-        self.invariants = AgentInvariants(self.storage.events, (self.provider,))
+        self.store = self.sim.port("store", self.storage)
+        self.memories = self.sim.port("memory", self.memory)
         self.sim.at_end(self.invariants.check)
-        self.sim.at_end(lambda: not self.provider.violations)
-        self.sim.at_end(lambda: max(self.runs.values(), default=0) <= 1, "no call ran twice")
+        self.sim.at_end(lambda: not self.provider.violations, "every request is sendable")
+        self.sim.at_end(lambda: max(self.runs.values(), default=0) <= 1, "no call runs twice")
 
-    def tool(self, name: str, seconds: float, mutating: bool = False) -> youyou.Tool:
+    def says(self, *rounds: Any) -> None:
+        """What the model answers, round by round; after that it goes on for ever."""
+        capabilities = youyou.ModelCapabilities()
+        models = [youyou.ModelInfo("scripted", "Scripted", self.window, capabilities)]
+        self.provider = StrictProvider([*rounds, *[say("[]") for _ in range(30)]], models=models)
+        self.invariants.providers = (self.provider,)
+        self.invariants.stored = None if self.broken else self.storage.events
+
+    def tool(self, name: str, seconds: float, mutating: bool = False, **options: Any) -> None:
+        """Add a tool that takes its time."""
+
         async def execute(given: youyou.ToolInput) -> youyou.ToolOutput:
             self.runs[given.call_id] += 1
+            given.report({"half": True})
             await trio.sleep(seconds)
             return youyou.ToolOutput(f"{name} ran")
 
-        return youyou.Tool(name, f"Does {name}.", {"type": "object"}, execute, mutating=mutating)
+        schema = {"type": "object"}
+        self.tools.append(youyou.Tool(name, f"Does {name}.", schema, execute, mutating=mutating, **options))
 
     def builder(self) -> Any:
-        config = youyou.AgentConfig(
-            "scripted",
-            shutdown_grace_ms=int(GRACE * 1000) if self.grace is None else int(self.grace * 1000),
-            closing_ms=int(CLOSING * 1000),
-            **self.config,
-        )
-        builder = youyou.AgentBuilder(config).register_model_provider(self.provider)
-        builder.register_session_storage(self.storage)
-        if self.memories:
-            builder.register_memory_storage(InMemoryMemoryStorage())
-        for number, seconds in enumerate((1.0, 2.0, 3.0), 1):
-            builder.register_tool(self.tool(f"read{number}", seconds))
-            builder.register_tool(self.tool(f"write{number}", seconds, mutating=True))
+        """The builder of this world's agent."""
+        grace = 5.0 if self.grace is None else self.grace
+        settings = {"shutdown_grace_ms": int(grace * 1000), "closing_ms": int(CLOSING * 1000), **self.config}
+        builder = youyou.AgentBuilder(youyou.AgentConfig("scripted", **settings))
+        builder.register_model_provider(self.sim.port("model", self.provider) if self.broken else self.provider)
+        builder.register_session_storage(self.store).register_memory_storage(self.memories)
+        for tool in self.tools:
+            builder.register_tool(tool)
         for plugin in self.plugins:
             builder.register_plugin(plugin)
+        for profile in self.profiles:
+            builder.register_profile(profile)
         return builder
 
-    @asynccontextmanager
-    async def talking(self) -> AsyncIterator[youyou.Session]:
-        """An agent with an open session, and the things that may be done to it."""
-        async with self.builder().build() as self.agent:
-            async with await self.agent.new_session() as self.session:
-                self.sim.action("close", self.close)
-                self.sim.action("shutdown", self.shutdown)
-                yield self.session
+    def expose(self) -> None:
+        """What a sweep may do to this world."""
+        self.sim.action("close", self._close)
+        self.sim.action("shutdown", self._shutdown)
 
-    async def close(self) -> None:
-        assert self.session is not None
-        await self.session.close(grace=self.grace)
+    async def _close(self) -> None:
+        if self.session is not None:
+            try:
+                await self.session.close(grace=self.grace)
+            except youyou.StorageError:
+                assert self.broken
 
-    async def shutdown(self) -> None:
+    async def _shutdown(self) -> None:
+        if self.agent is not None:
+            await self.agent.shutdown(grace=self.grace)
+
+    def _cancel_turn(self) -> bool:
+        if self.turn is None or self.turn.status in FINAL:
+            return False
+        self.turn.cancel(grace=self.grace)
+        return True
+
+    async def open(self) -> bool:
+        """Open a session. False: the agent is closing."""
         assert self.agent is not None
-        await self.agent.shutdown(grace=self.grace)
+        try:
+            self.session = await self.agent.new_session(self.session_config)
+        except TOO_LATE:
+            return False
+        return True
 
-    def cancel_turn(self) -> bool:
-        return self.turn is not None and self.turn.cancel(grace=self.grace)
+    async def send(self, text: str, *, queue: bool = False) -> youyou.RunningTurn:
+        """A turn that was accepted."""
+        assert self.session is not None
+        self.turn = await self.session.send_message(text, queue=queue)
+        return self.turn
 
-    async def say(self, text: str = "go") -> youyou.TurnResult | None:
-        """One turn, read to its end. None: the session is closed."""
+    async def say(self, text: str = "go") -> youyou.TurnResult:
+        """One turn, read to its end."""
+        return await self.read(await self.send(text))
+
+    async def say_all(self, *texts: str) -> None:
+        """Several turns, one after the other."""
+        for text in texts:
+            await self.say(text)
+
+    async def read(self, turn: youyou.RunningTurn, pause: float = 0) -> youyou.TurnResult:
+        """Read a turn to its end."""
+        assert self.session is not None
+        self.sim.action("turn", self._cancel_turn, done=lambda: turn.status in FINAL)
+        if self.reads:
+            async for _ in self.invariants.follow(turn, self.session):
+                await trio.sleep(pause)
+        result = await turn.result()
+        if not self.broken and not self.failing:
+            assert result.status is not youyou.TurnStatus.FAILED, result.error
+        return result
+
+    async def run(self, talk: Callable[[], Awaitable[object]]) -> None:
+        """An agent, a session, ``talk``, and then whatever must still work after what the sweep did."""
+        if self.kind == "host":
+            self.bounded()
+            with self.sim.scope("host"):
+                await self._with_agent(talk)
+        else:
+            await self._with_agent(talk)
+        await self.resumes()
+
+    async def _with_agent(self, talk: Callable[[], Awaitable[object]]) -> None:
+        async with self.builder().build() as self.agent:
+            self.expose()
+            if await self.open():
+                await self._in_session(talk)
+            if self.kind == "close" and not self.broken and await self.open():
+                await self._in_session(self.say)
+
+    async def _in_session(self, talk: Callable[[], Awaitable[object]]) -> None:
         assert self.session is not None
         try:
-            self.turn = await self.session.send_message(text)
-        except (youyou.SessionClosed, youyou.AgentClosed):
-            return None
-        turn = self.turn
-        self.sim.action("turn", self.cancel_turn, done=lambda: turn.status in FINAL)
-        async for _ in self.invariants.follow(turn, self.session):
-            pass
-        return await turn.result()
+            async with self.session:
+                await talk()
+                if self.kind == "turn" and not self.moved_on:
+                    await self.say("next")
+        except (*TOO_LATE, youyou.StorageError) as error:
+            assert self.kind in ("close", "shutdown") or self.broken, error
 
     async def resumes(self) -> None:
-        """What was stored can be opened again and goes on."""
-        if self.session is None:
+        """What was stored can be opened again in a new agent, and goes on."""
+        if self.session is None or self.broken:
             return
+        self.failing, self.reads = True, True
         await self.invariants.check()
         self.invariants.followed.clear()
         async with self.builder().build() as agent:
@@ -119,14 +200,51 @@ class World:
                 turn = await session.send_message("still there?")
                 async for _ in self.invariants.follow(turn, session):
                     pass
-                result = await turn.result()
-                assert result.status is youyou.TurnStatus.COMPLETED, result
+                assert (await turn.result()).status is youyou.TurnStatus.COMPLETED
+
+    def bounded(self) -> None:
+        """The host's cancellation ends within grace + closing (semantics 6.2)."""
+        grace = 5.0 if self.grace is None else self.grace
+        self.sim.shutdown_within(math.nextafter(grace + CLOSING, math.inf) + 1e-6)
 
 
-FINAL = (youyou.TurnStatus.COMPLETED, youyou.TurnStatus.FAILED, youyou.TurnStatus.CANCELLED)
+@attrs.define(eq=False)
+class Tally:
+    """What all sweeps of a test run came to."""
+
+    runs: int = 0
+    failures: int = 0
+    seen: set[str] = attrs.Factory(set)
+    cancelled: set[str] = attrs.Factory(set)
+    worst: float = 0.0
+
+    def add(self, report: Report) -> None:
+        """Count one report."""
+        self.runs += report.runs
+        self.failures += len(report.failures)
+        self.seen |= {str(location) for _, location in report.coverage.seen}
+        self.cancelled |= {str(location) for _, location in report.coverage.cancelled}
+        self.worst = max(self.worst, report.worst_shutdown or 0.0)
+
+
+@pytest.fixture(scope="session")
+def tally(request: pytest.FixtureRequest) -> Iterator[Tally]:
+    """Counts over the whole test run; printed at its end."""
+    tally = Tally()
+    yield tally
+    seen = {place for place in tally.seen | tally.cancelled if "/trio/" not in place}
+    never = sorted(seen - tally.cancelled)
+    lines = [
+        f"sweeps of the runtime: {tally.runs} injected runs, {tally.failures} violations, "
+        f"slowest shutdown {tally.worst:g} virtual seconds",
+        f"{len(seen - set(never))} of {len(seen)} await locations were cancelled; never cancelled:",
+        *[f"  {place}" for place in never],
+    ]
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print("", *lines, sep="\n")
 
 
 @pytest.fixture
-def world() -> Callable[..., World]:
-    """Makes the world of one simulated run: ``world(sim, rounds, ...)``."""
+def make_world() -> type[World]:
+    """Makes the world of one simulated run."""
     return World
