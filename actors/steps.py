@@ -42,6 +42,7 @@ class Steps:
         """
         for index, step in enumerate(pipeline.steps):
             if step.key in self.outputs:
+                desk.text = self.outputs[step.key]
                 continue
             if desk.control.stopping:
                 return

@@ -123,6 +123,9 @@ class Turn:
 
     def _keep_input(self) -> None:
         self._input_kept = True
+        if isinstance(self.state.setup.mode, Pipeline):
+            # Before the first step: a pipeline that is stopped earlier is unfinished, too, as it is after a resume.
+            self.state.unfinished = Unfinished(self.desk.turn_id, self.user_input, self.steps.outputs)
         if self.steps.continues is not None:
             return
         skills = self.state.setup.registry.skills
@@ -154,7 +157,6 @@ class Turn:
         )
         match setup.mode:
             case Pipeline() as pipeline:
-                self.state.unfinished = Unfinished(self.desk.turn_id, self.user_input, self.steps.outputs)
                 await self.steps.run(pipeline, self.desk, free, compactor, text_of(self.user_input.content))
             case SingleShot(retry=retry):
                 await Rounds(

@@ -41,7 +41,9 @@ class StepOutcome:
 
 @attrs.frozen
 class LastTurn:
-    """The turn that was started last. ``status`` is None when its end was never stored: the process died in it.
+    """The turn of the newest input. ``status`` is None when its end was never stored: the process died in it.
+
+    A turn whose input never came into the log, because a hook refused it or the process died before, does not count.
 
     ``steps`` are the outcomes that its pipeline has stored, by index, those of the turns it continues included.
     """
@@ -100,7 +102,7 @@ def resume(events: Sequence[SessionEvent], notices: Notices) -> Resumed:
         next_seq=facts.seq + 1,
         usage=facts.usage,
         memory_mark=facts.memory_mark,
-        last_turn=facts.last_turn,
+        last_turn=facts.newest_turn(),
     )
 
 
@@ -145,6 +147,9 @@ class _Facts:
                 self.inputs += 1
                 if self.last_turn is not None and self.last_turn.input is None and self.last_turn.unfinished:
                     self._update(attrs.evolve(self.last_turn, input=message))
+
+    def newest_turn(self) -> LastTurn | None:
+        return next((turn for turn in reversed(self.begun.values()) if turn.input is not None), None)
 
     def messages(self, events: Iterable[SessionEvent]) -> tuple[Message, ...]:
         if self.record is None:
