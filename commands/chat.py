@@ -1,0 +1,199 @@
+"""``youyou chat``: lines in, turns out, in a terminal. What it looks like is next door, in ``view`` and ``terminal``.
+
+While a turn runs the prompt stays: a line goes into the running turn, ``/cancel`` and Ctrl-C stop it.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import attrs
+import trio
+
+from ..actors.handles import Agent, Session
+from ..actors.running_turn import RunningTurn
+from ..messages.errors import AgentError
+from ..messages.events import TurnCancelled, TurnStatus
+from . import places, wording
+from .conversation import SKILLS, Options, conversation
+from .exits import OK, UsageError, require
+from .rendering import Painter
+from .signals import Stops
+from .terminal import Terminal
+from .view import View
+
+_FRAME = 0.08
+_QUIT_GRACE = 2.0
+
+HELP = """\
+  /cancel   stop the running turn, as Ctrl-C does; a second Ctrl-C cuts running tools
+  /tree     what runs inside, and where each task waits
+  /history  what was said so far
+  /quit     leave, as Ctrl-C or Ctrl-D on an empty line does
+  A line typed while a turn runs goes into that turn. Alt-Enter begins a new line, Tab takes what is suggested.
+"""
+
+_COMMANDS = ("cancel", "tree", "history", "quit", "help")
+
+
+async def chat(options: Options, stops: Stops) -> int:
+    """Hold a conversation until the user leaves; the command's exit code."""
+    require("prompt_toolkit", "cli")
+    require("rich", "cli")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError('stdin and stdout are no terminal; for one turn without a terminal: youyou chat -p "..."')
+    print(f"youyou · {options.model} · /help says what you can do", flush=True)
+    async with conversation(options) as (agent, session):
+        await _Chat.of(options, agent, session, stops).run()
+    print(_farewell(options, session), flush=True)
+    return OK
+
+
+def _farewell(options: Options, session: Session) -> str:
+    if not session.history:
+        return "nothing was said, nothing is kept"
+    db = f" --db {options.db}" if options.db is not None else ""
+    return f"session {session.id[:8]}; to go on: youyou chat --resume {session.id[:8]}{db}"
+
+
+@attrs.define(eq=False)
+class _Chat:
+    """One conversation in a terminal."""
+
+    agent: Agent
+    session: Session
+    stops: Stops
+    terminal: Terminal
+    view: View
+    _lines: trio.MemoryReceiveChannel[str]
+    _leave: trio.Event
+    _turns: list[RunningTurn] = attrs.Factory(list)
+    _pressed: int = 0
+
+    @classmethod
+    def of(cls, options: Options, agent: Agent, session: Session, stops: Stops) -> _Chat:
+        """The chat of this session."""
+        put, take = trio.open_memory_channel[str](1_000)
+        leave = trio.Event()
+        made: list[_Chat] = []
+        names = (*_COMMANDS, *(skill.name for skill in SKILLS))
+        terminal = Terminal(
+            put.send_nowait, lambda: made[0].ctrl_c(), leave.set, names, places.input_history()
+        )
+        view = View(terminal, Painter(), options.model, session.id, session.usage, hint="/help")
+        made.append(cls(agent, session, stops, terminal, view, take, leave))
+        return made[0]
+
+    async def run(self) -> None:
+        """Serve until the user leaves."""
+        with self.stops.ctrl_c(self.ctrl_c):
+            async with trio.open_nursery() as screen:
+                screen.start_soon(self.terminal.run)
+                try:
+                    screen.start_soon(self._draw)
+                    await self._converse()
+                finally:
+                    self.terminal.close()
+                screen.cancel_scope.cancel(reason="the user leaves")
+
+    async def _converse(self) -> None:
+        """Until the user leaves; a turn that runs then is shown to its end."""
+        async with trio.open_nursery() as turns:
+            serving = trio.CancelScope()
+            turns.start_soon(self._serve, turns, serving)
+            await self._leave.wait()
+            serving.cancel(reason="the user leaves")
+            self.view.state, self.view.hint = "leaving", "Ctrl-C: at once"
+            await self.session.close(grace=_QUIT_GRACE)
+
+    def ctrl_c(self) -> None:
+        """Once stops the running turn, twice cuts its tools; without a turn it leaves. Sync."""
+        turn = self._turns[-1] if self._turns else None
+        if turn is None or self._leave.is_set():
+            if self._leave.is_set():
+                self.stops.stop(signal.SIGINT)
+            self._leave.set()
+            return
+        self._pressed += 1
+        turn.cancel(grace=None if self._pressed == 1 else 0)
+        self._say_that_it_stops()
+
+    def _say_that_it_stops(self) -> None:
+        if self._turns and self._turns[-1].status is TurnStatus.CANCELLING:
+            self.view.state = "stopping"
+            self.view.hint = "running tools finish, Ctrl-C again cuts them" if self._pressed < 2 else "cutting tools"
+
+    async def _draw(self) -> None:
+        while True:
+            self.view.refresh()
+            await trio.sleep(_FRAME)
+
+    async def _serve(self, turns: trio.Nursery, serving: trio.CancelScope) -> None:
+        with serving:
+            await self.terminal.ready.wait()
+            if self.session.history:
+                self._show_history(last=6)
+            async for line in self._lines:
+                try:
+                    await self._take(line.strip(), turns)
+                except AgentError as error:
+                    self.view.line(f"  ✗ {error}", "red")
+
+    async def _take(self, line: str, turns: trio.Nursery) -> None:
+        match line:
+            case "/quit" | "/exit":
+                self._leave.set()
+            case "/cancel":
+                self._cancel()
+            case "/tree":
+                self.view.line(str(self.agent.tree()))
+            case "/history":
+                self._show_history()
+            case "/help":
+                skills = "".join(f"  /{skill.name:<9}{skill.description}\n" for skill in SKILLS)
+                self.view.line(HELP.replace("  A line", f"{skills}  A line"))
+            case _ if self._is_no_command(line):
+                self.view.line(f"  there is no {line}; /help says what there is", "yellow")
+            case _:
+                await self._say(line, turns)
+
+    def _is_no_command(self, line: str) -> bool:
+        name = line.removeprefix("/")
+        return line.startswith("/") and name.isalnum() and name not in {skill.name for skill in SKILLS}
+
+    def _cancel(self) -> None:
+        if not self._turns:
+            self.view.line("  no turn is running", "yellow")
+            return
+        self._turns[-1].cancel()
+        self._pressed = max(1, self._pressed)
+        self._say_that_it_stops()
+
+    async def _say(self, text: str, turns: trio.Nursery) -> None:
+        if self._turns and self._turns[-1].steer(text):
+            self.view.line(f"› {text}  (goes into the running turn)", "cyan")
+            return
+        turn = await self.session.send_message(text, queue=True)
+        self._turns.append(turn)
+        self.view.begin(text)
+        turns.start_soon(self._watch, turn)
+
+    async def _watch(self, turn: RunningTurn) -> None:
+        self._pressed = 0
+        self.view.started()
+        async for event in turn:
+            if isinstance(event.payload, TurnCancelled):
+                self.view.skipped(self.session.history, event.payload.skipped)
+            self.view.take(event.payload)
+        await turn.result()
+        self._turns.remove(turn)
+        self.view.ended(self.session.usage)
+
+    def _show_history(self, last: int = 1_000) -> None:
+        messages = self.session.history
+        if len(messages) > last:
+            self.view.line(f"  ... {len(messages) - last} earlier messages; /history shows all", "dim")
+        for message in messages[-last:]:
+            who, what = wording.message_text(message)
+            self.view.line(f"  {who:>14}  {wording.shorten(what, max(20, self.terminal.width - 20))}", "dim")

@@ -1,0 +1,141 @@
+"""``youyou demo``: the main job, held by itself. What it says and when it cancels is in ``demo_plan``.
+
+Prints every event as it comes, opens the session a second time with a new agent, and in the end checks what a reader
+of the README is promised. Exit code 1 if one of the checks fails.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+import trio
+
+from ..actors.handles import Agent, Session
+from ..actors.running_turn import RunningTurn
+from ..core.ports import ModelProvider
+from ..core.sendability import sendability_problem
+from ..core.tools import Tool
+from ..messages.chat import TextDelta
+from ..messages.errors import InvalidConfig
+from ..messages.events import AgentEvent, TurnResult
+from ..messages.history import Message
+from . import wording
+from .conversation import agent_builder, open_storage
+from .demo_checks import Check, Seen, checks
+from .demo_plan import AFTER_RESUME, TURNS, LineByLine, PlannedTurn
+from .demo_tools import demo_tools
+from .exits import ERROR, OK, require
+from .models import provider_for
+from .output import Output
+from .signals import Stops
+
+
+async def demo(model: str, db: str | None, stops: Stops) -> int:
+    """Hold the conversation; the command's exit code."""
+    out = Output(stops)
+    started = trio.current_time()
+    await _have_weights(model, out)
+    with tempfile.TemporaryDirectory(prefix="youyou-demo-", ignore_cleanup_errors=True) as folder:
+        path = db if db is not None else str(Path(folder) / "sessions.db")
+        found = await _Demo(out, model, path, demo_tools()).hold()
+    ok = all(check.ok for check in found)
+    await out.write("\nchecked\n" + "".join(f"  {check}\n" for check in found))
+    spent = wording.seconds((trio.current_time() - started) * 1000)
+    await out.write(f"\n{'all of it held' if ok else 'something did not hold'}, in {spent}\n")
+    return OK if ok else ERROR
+
+
+async def _have_weights(model: str, out: Output) -> None:
+    if model != "local":
+        return
+    require("xllamacpp", "local")
+    from ..adapters.local_weights import fetch_weights, find_weights
+
+    try:
+        await trio.to_thread.run_sync(find_weights, abandon_on_cancel=True)
+    except InvalidConfig as problem:
+        await out.write(f"{problem.message}\nfetching them now ...\n")
+        where = await trio.to_thread.run_sync(fetch_weights, abandon_on_cancel=True)
+        await out.write(f"they are in {where}\n")
+
+
+@attrs.define(eq=False)
+class _Demo:
+    """One run of the plan. What is checked in the end is collected in ``seen``."""
+
+    out: Output
+    model: str
+    db: str
+    tools: list[Tool]
+    seen: Seen = attrs.Factory(Seen)
+    _in_text: bool = False
+
+    async def hold(self) -> list[Check]:
+        """The whole of it."""
+        kept = "" if self.db.startswith(tempfile.gettempdir()) else f" in {self.db}"
+        await self.out.write(f"model {self.model}, sessions in SQLite{kept}\n")
+        async with self._agent() as agent:
+            async with await agent.new_session() as session:
+                await self._turns(agent, session, TURNS)
+                before = tuple(session.history)
+        await self.out.write("\nthe agent is closed; a new one resumes the session from the database\n")
+        async with self._agent() as agent:
+            async with await agent.resume_session(session.id) as session:
+                resumed = tuple(session.history)
+                await self._turns(agent, session, AFTER_RESUME)
+                problem = sendability_problem(session.history)
+                await self._tell_what_was_done(session.history)
+        return checks(self.seen, before, resumed, problem)
+
+    @asynccontextmanager
+    async def _agent(self) -> AsyncIterator[Agent]:
+        provider: ModelProvider = LineByLine(provider_for(self.model))
+        async with agent_builder(provider, open_storage(self.db), self.tools).build() as agent:
+            yield agent
+
+    async def _turns(self, agent: Agent, session: Session, plan: Sequence[PlannedTurn]) -> None:
+        for planned in plan:
+            await self.out.write(f"\n{planned.title}\n")
+            for line in planned.prompt.splitlines():
+                await self.out.write(f"  you    {line}\n")
+            turn = await session.send_message(planned.prompt)
+            result = await self._watch(turn, planned)
+            self.seen.results.append((planned, result))
+            self.seen.peak_tools = max(self.seen.peak_tools, agent.statistics().peak_tools)
+
+    async def _watch(self, turn: RunningTurn, planned: PlannedTurn) -> TurnResult:
+        cancelled_at: float | None = None
+        async for event in turn:
+            await self._show(event)
+            self.seen.take(planned, event, trio.current_time())
+            if cancelled_at is None and planned.cancel_at is not None and planned.cancel_at(event.payload):
+                cancelled_at = trio.current_time()
+                turn.cancel()
+                await self._line("cancel")
+        result = await turn.result()
+        if cancelled_at is not None:
+            self.seen.cancels.append((planned, trio.current_time() - cancelled_at))
+        return result
+
+    async def _show(self, event: AgentEvent) -> None:
+        if isinstance(event.payload, TextDelta):
+            text = event.payload.text if self._in_text else f"  model  {event.payload.text.lstrip()}"
+            self._in_text = True
+            await self.out.write(text.replace("\n", "\n         "))
+        elif (line := wording.event_line(event.payload)) is not None:
+            await self._line(line)
+
+    async def _line(self, line: str) -> None:
+        end = "\n" if self._in_text else ""
+        self._in_text = False
+        await self.out.write(f"{end}  {line}\n")
+
+    async def _tell_what_was_done(self, history: Sequence[Message]) -> None:
+        await self.out.write("\nthe history, as any model would get it now\n")
+        for message in history:
+            who, what = wording.message_text(message)
+            await self.out.write(f"  {who:>14}  {wording.shorten(what, 88)}\n")

@@ -1,0 +1,82 @@
+"""``youyou explore``: cancel, break and reorder a scenario from the command line. The engine is `youyou.testing`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+import msgspec
+
+from .exits import ERROR, OK, UsageError
+
+if TYPE_CHECKING:
+    from ..testing import Report
+
+
+def explore(
+    scenario: str,
+    *,
+    schedules: int,
+    seed: int,
+    cancel: str | None,
+    token: str | None,
+    html: str | None,
+    as_json: bool,
+) -> int:
+    """Try everything on the scenario and print what was found; the command's exit code."""
+    from ..testing import examine, load_scenario
+
+    progress = _Progress(sys.stderr.isatty())
+    try:
+        found = load_scenario(scenario)
+        reports = examine(found, schedules=schedules, seed=seed, cancel=cancel, token=token, progress=progress)
+    except ValueError as error:
+        # What was typed: the scenario's own errors are in its report.
+        raise UsageError(str(error)) from error
+    finally:
+        progress.clear()
+    if html is not None:
+        _write_html(reports, html)
+    print(_json(reports) if as_json else _text(reports, token is not None))
+    return OK if all(report.ok for report in reports) else ERROR
+
+
+@attrs.frozen
+class _Progress:
+    """A line on stderr that counts, on a terminal only."""
+
+    shown: bool
+
+    def __call__(self, done: int, planned: int, failures: int) -> None:
+        wrong = f", {failures} failed" if failures else ""
+        self._write(f"{done:,} of {max(done, planned):,} runs{wrong}")
+
+    def clear(self) -> None:
+        """Take the line away."""
+        self._write("")
+
+    def _write(self, text: str) -> None:
+        if self.shown:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+
+def _json(reports: Sequence[Report]) -> str:
+    whole = {"ok": all(report.ok for report in reports), "reports": [report.to_json() for report in reports]}
+    return msgspec.json.encode(whole).decode()
+
+
+def _text(reports: Sequence[Report], with_trace: bool) -> str:
+    parts = []
+    for report in reports:
+        parts += [report.trace, str(report)] if with_trace else [str(report)]
+    return "\n".join(parts)
+
+
+def _write_html(reports: Sequence[Report], path: str) -> None:
+    """The page of the first report that failed, or else of the first."""
+    report = next((each for each in reports if not each.ok), reports[0])
+    with open(path, "w", encoding="utf-8") as page:
+        page.write(report.html())

@@ -1,0 +1,245 @@
+"""Commands called in this process: what they print and how they end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from youyou.cli import main
+from youyou.commands import demo_model
+
+SCENARIO = '''
+import trio
+
+async def fine(sim):
+    await trio.sleep(1)
+
+async def breaks(sim):
+    try:
+        await trio.sleep(1)
+    except trio.Cancelled:
+        raise ValueError("a broken clean-up") from None
+'''
+
+BUILDER = '''
+from youyou import AgentBuilder, AgentConfig, AgentProfile, ProfileKind
+from youyou.testing.scripted import ScriptedProvider
+
+builder = (
+    AgentBuilder(AgentConfig("scripted"))
+    .register_model_provider(ScriptedProvider([]))
+    .register_profile(AgentProfile("mine", ProfileKind.SKILL, "Mine", "My own."))
+)
+'''
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path) -> None:
+    """Files in this test's own directory, and a model that speaks at once."""
+    monkeypatch.setenv("YOUYOU_HOME", str(home))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr(demo_model, "PAUSE", 0)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+
+def ask(*more: str) -> int:
+    """One turn."""
+    return main(["chat", "--model", "scripted", "-p", *more])
+
+
+def test_one_turn_prints_the_answer_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
+    """The text goes to stdout and ends with a line break."""
+    assert 0 == ask("good morning")
+
+    out, err = capfd.readouterr()
+    assert "You said: *good morning*. That was message 1 of this conversation.\n" == out
+    assert "" == err
+
+
+def test_json_prints_every_event_the_terminal_one_last(capfd: pytest.CaptureFixture[str]) -> None:
+    """One object a line, numbered without a gap."""
+    assert 0 == ask("what is 2 * 3?", "--json")
+
+    events = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert list(range(1, len(events) + 1)) == [event["sequence"] for event in events]
+    assert "ToolCallStart" == events[0]["payload"]["type"]
+    assert "TurnComplete" == events[-1]["payload"]["type"]
+
+
+def test_sessions_are_listed_shown_resumed_and_deleted(capfd: pytest.CaptureFixture[str]) -> None:
+    """What one turn stored is found again by the beginning of its id, until it is deleted."""
+    ask("the first")
+    capfd.readouterr()
+
+    assert 0 == main(["sessions", "list"])
+    session = capfd.readouterr().out.split()[0][:6]
+    assert 0 == ask("the second", "--resume", session)
+    assert "message 2" in capfd.readouterr().out
+    assert 0 == main(["sessions", "show", session])
+    shown = capfd.readouterr().out
+    assert "you  the first" in shown and "you  the second" in shown
+    assert 0 == main(["sessions", "show", "--json"])
+    kinds = [json.loads(line)["payload"]["type"] for line in capfd.readouterr().out.splitlines()]
+    assert 2 == kinds.count("UserMessage")
+    assert 0 == main(["sessions", "delete", session])
+    assert capfd.readouterr().out.startswith("deleted ")
+    assert 1 == main(["sessions", "show"])
+    assert "there is no such session" in capfd.readouterr().err
+
+
+def test_an_unclear_session_is_not_guessed(capfd: pytest.CaptureFixture[str]) -> None:
+    """A title that two sessions share names neither; both are listed."""
+    ask("same words")
+    ask("same words")
+    capfd.readouterr()
+
+    assert 1 == main(["sessions", "delete", "same"])
+
+    assert "2 sessions fit 'same'; give more of the id:" in capfd.readouterr().err
+
+
+def test_reading_sessions_makes_no_database(capfd: pytest.CaptureFixture[str], home: Path) -> None:
+    """Listing where nothing was stored says so, and makes no file."""
+    assert 0 == main(["sessions", "list"])
+
+    assert "no session was ever stored here" in capfd.readouterr().err
+    assert not (home / "sessions.db").exists()
+
+
+def test_errors_have_words_and_no_traceback(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """An `AgentError` is one line on stderr and exit code 1."""
+    assert 1 == ask("hello", "--db", str(tmp_path / "missing" / "x.db"))
+
+    err = capfd.readouterr().err
+    assert err.startswith("youyou: [STORAGE_ERROR] ")
+    assert "does not exist; create it first" in err
+    assert 1 == err.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["chat", "--model", "gpt-5", "-p", "x"], "--model gpt-5 is unknown; write local"),
+        (["chat", "--model", "scripted", "--base-url", "http://x", "-p", "x"], "--base-url goes with"),
+        (["chat", "--json"], "--json goes with -p"),
+        (["chat", "--resume", "--skill", "x", "-p", "x"], "keeps its profiles"),
+        (["profiles", "nothing"], "is not 'module:builder'"),
+        (["profiles", "json:dumps_not"], "cannot find 'json:dumps_not'"),
+        (["profiles", "json:decoder"], "is no AgentBuilder"),
+        (["explore", "nothing"], "is not 'module:function'"),
+    ],
+)
+def test_what_is_not_understood_ends_with_2(
+    capfd: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    """What was typed wrong is said on stderr, with what to type instead."""
+    assert 2 == main(arguments)
+
+    assert says in capfd.readouterr().err
+
+
+def test_a_missing_key_names_the_variable(capfd: pytest.CaptureFixture[str]) -> None:
+    """Without a key the error says how to give one."""
+    assert 1 == main(["chat", "--model", "openai:gpt-5-mini", "-p", "x"])
+
+    assert "set OPENAI_API_KEY" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments", "command"),
+    [
+        ("apsw", ["chat", "--model", "scripted", "--db", "x.db", "-p", "x"], "pip install 'youyou[sqlite]'"),
+        ("openai", ["chat", "--model", "openai:x", "--base-url", "http://x", "-p", "x"], "pip install 'youyou[openai]'"),
+        ("anthropic", ["chat", "--model", "anthropic:x", "-p", "x"], "pip install 'youyou[anthropic]'"),
+        ("prompt_toolkit", ["chat", "--model", "scripted"], "pip install 'youyou[cli]'"),
+    ],
+)
+def test_a_missing_extra_names_the_command_to_run(
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    package: str,
+    arguments: list[str],
+    command: str,
+) -> None:
+    """A package that is not installed is an error with the pip command in it."""
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [_Missing(package), *sys.meta_path])
+
+    assert 1 == main(arguments)
+
+    assert command in capfd.readouterr().err
+
+
+class _Missing:
+    """An import system in which one package is not installed."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name.split(".")[0] == self._package:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def test_models_says_what_each_one_needs(capfd: pytest.CaptureFixture[str]) -> None:
+    """Every form of --model is named, and what it still needs."""
+    assert 0 == main(["models", "--json"])
+
+    found = {choice["form"]: choice for choice in json.loads(capfd.readouterr().out)}
+    assert ["local", "openai:NAME", "anthropic:NAME", "scripted"] == list(found)
+    assert found["scripted"]["ready"]
+    assert "OPENAI_API_KEY" in found["openai:NAME"]["needs"]
+
+
+def test_profiles_are_json_of_the_own_agent_or_of_yours(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Without a name the profiles of 'youyou chat', with one those of that builder."""
+    (tmp_path / "my_agent_of_test.py").write_text(BUILDER)
+
+    assert 0 == main(["profiles"])
+    own = json.loads(capfd.readouterr().out)
+    assert 0 == main(["profiles", "my_agent_of_test:builder", "--resolved"])
+    mine = json.loads(capfd.readouterr().out)
+
+    assert ["facts", "notebook", "think-twice"] == [each["id"] for each in own]
+    assert ["clock", "calculator"] == [tool["name"] for tool in own[0]["tools"]]
+    assert [("mine", "scripted")] == [(each["id"], each["resolved"]["model_id"]) for each in mine]
+
+
+def test_a_pipeline_profile_runs_its_steps(capfd: pytest.CaptureFixture[str]) -> None:
+    """--skill chooses a profile; its steps are events."""
+    assert 0 == ask("hello", "--skill", "think-twice", "--json")
+
+    kinds = [json.loads(line)["payload"]["type"] for line in capfd.readouterr().out.splitlines()]
+    assert (2, 2) == (kinds.count("StepStart"), kinds.count("StepEnd"))
+
+
+def test_explore_finds_a_broken_clean_up_and_replays_it(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A failing scenario ends with 1 and a token; --replay prints the trace of that one run."""
+    (tmp_path / "scenarios_of_test.py").write_text(SCENARIO)
+
+    assert 0 == main(["explore", "scenarios_of_test:fine", "--schedules", "5"])
+    capfd.readouterr()
+    assert 1 == main(["explore", "scenarios_of_test:breaks", "--schedules", "5", "--json"])
+    found = json.loads(capfd.readouterr().out)
+    token = found["reports"][0]["failures"][0]["token"]
+    assert 1 == main(["explore", "scenarios_of_test:breaks", "--replay", token])
+
+    assert not found["ok"]
+    assert ">>> cancel of root" in capfd.readouterr().out
+
+
+@pytest.mark.long
+def test_the_demo_on_the_scripted_model_keeps_its_promises(capfd: pytest.CaptureFixture[str]) -> None:
+    """Tools side by side and in turn, two cancels, a resume: every check holds."""
+    assert 0 == main(["demo", "--model", "scripted"])
+
+    out = capfd.readouterr().out
+    assert "3 read-only tools ran at once" in out
+    assert "1 tool finished and 2 were skipped" in out
+    assert "NOT" not in out
+    assert "all of it held" in out

@@ -1,0 +1,111 @@
+"""``youyou chat -p`` in processes of its own: pipes, signals, exit codes."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import signal
+import sys
+import termios
+import time
+from collections.abc import Callable
+from subprocess import DEVNULL, PIPE
+from typing import Any
+
+import pytest
+
+ASK = ("chat", "--model", "scripted", "-p")
+
+
+def test_a_pipe_closed_early_ends_quietly_and_leaves_a_whole_record(
+    start: Callable[..., Any], stored: Callable[[], Any]
+) -> None:
+    """When the reader of --json goes away after one line: exit code 141, nothing on stderr, the turn has its end."""
+    process = start(*ASK, "tell me a story", "--json", stdout=PIPE, stderr=PIPE)
+    first = json.loads(process.stdout.readline())
+    process.stdout.close()
+
+    assert (141, b"") == (process.wait(60), process.stderr.read())
+    assert "TextDelta" == first["payload"]["type"]
+    assert ["cancelled"] == [value["status"] for value in stored().noted("turn_ended")]
+    assert stored().problem is None
+
+
+@pytest.mark.long
+def test_ctrl_c_stops_the_one_turn_softly_and_ends_with_130(
+    start: Callable[..., Any], stored: Callable[[], Any]
+) -> None:
+    """SIGINT while tools run one after the other: the running one finishes, the others are skipped."""
+    process = start(*ASK, "note: one; two; three", "--json", stdout=PIPE)
+    process.stdout.readline()
+
+    process.send_signal(signal.SIGINT)
+
+    events = [json.loads(line)["payload"] for line in process.stdout]
+    assert 130 == process.wait(60)
+    assert ["ToolCallEnd", "TurnCancelled"] == [event["type"] for event in events]
+    assert (True, 2) == (events[0]["success"], len(events[1]["skipped"]))
+    assert 3 == stored().kinds.count("ToolResult")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("presses", "cut"), [(2, 1), (3, 1)])
+def test_more_ctrl_c_cut_the_tool_and_end_the_command(
+    start: Callable[..., Any], stored: Callable[[], Any], presses: int, cut: int
+) -> None:
+    """The second SIGINT cuts a running tool; a third one changes nothing about the record or the exit code."""
+    process = start(*ASK, "wait 500", "--json", stdout=PIPE)
+    process.stdout.readline()
+
+    for _ in range(presses):
+        process.send_signal(signal.SIGINT)
+        # Two signals sent at once may arrive as one; the tool's progress shows that the first one did.
+        process.stdout.readline()
+
+    process.stdout.read()
+    assert 130 == process.wait(60)
+    assert cut == stored().kinds.count("ToolResult")
+    assert stored().problem is None
+
+
+@pytest.mark.long
+def test_sigterm_is_heard_while_nobody_reads_the_output(start: Callable[..., Any], stored: Callable[[], Any]) -> None:
+    """A reader that stalls with a full pipe does not keep SIGTERM from ending the command."""
+    process = start(*ASK, "tell me a story", "--json", stdout=PIPE, stderr=DEVNULL)
+    room = fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+    _wait_until_full(process.stdout.fileno(), room)
+
+    process.terminate()
+
+    assert 143 == process.wait(60)
+    assert stored().problem is None
+
+
+def _wait_until_full(fd: int, room: int) -> None:
+    """Until less than one event fits into the pipe."""
+    end = time.monotonic() + 60
+    while int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder) < room - 512:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.long
+def test_the_prompt_may_come_from_a_pipe(start: Callable[..., Any]) -> None:
+    """-p - reads the text from stdin; the answer goes to stdout and what the tools did to stderr."""
+    process = start(*ASK, "-", stdin=PIPE, stdout=PIPE, stderr=PIPE)
+
+    out, err = process.communicate(b"what is 6 * 7?", 60)
+
+    assert (0, "Here is what came back:\n\n- 42\n") == (process.returncode, out.decode())
+    assert err.decode().startswith("youyou: calculator: 42  (")
+
+
+@pytest.mark.long
+def test_chat_without_a_terminal_names_the_way_out(start: Callable[..., Any]) -> None:
+    """Exit code 2 and the option to use instead."""
+    process = start("chat", "--model", "scripted", stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
+
+    _, err = process.communicate(timeout=60)
+
+    assert 2 == process.returncode
+    assert b"youyou chat -p" in err
