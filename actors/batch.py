@@ -206,7 +206,7 @@ class Batch:
         notices = self.desk.setup.config.notices
         match ran.outcome:
             case ToolOutput() as output:
-                content = truncate(clean(str(output.content)), notices.truncated)
+                content = truncate(clean(output.content), notices.truncated)
                 output = attrs.evolve(output, content=content, metadata=clean_json(output.metadata))
                 if not output.is_error:
                     return output, ToolOutcome.OK, None

@@ -202,7 +202,7 @@ class ToolPool:
                 output = await bare(execute, given)
         except BaseException as exc:  # noqa: ASYNC103  a cancellation that is ours is raised by _raised
             return self._raised(run, exc)  # noqa: ASYNC104  the same
-        return output if isinstance(output, ToolOutput) else _as_output(output)
+        return _as_output(output)
 
     def _raised(self, run: _Run, exc: BaseException) -> BaseException | Cut:
         if own_cancellation(exc):

@@ -241,7 +241,7 @@ def to_output(value: object) -> ToolOutput:
     """What a tool returned as its output: text as it is, None as empty text, other values as JSON text."""
     match value:
         case ToolOutput():
-            return value
+            return value if isinstance(value.content, str) else attrs.evolve(value, content=str(value.content))
         case None:
             return ToolOutput("")
         case str():

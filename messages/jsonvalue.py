@@ -41,15 +41,23 @@ class JsonArray(list[Any]):
         return (freeze, (list(self),))
 
 
-def freeze(value: Any) -> Any:
-    """A read-only form of ``value``, all the way down. What is no dict, list or tuple is kept as it is."""
-    if isinstance(value, JsonObject | JsonArray):
+DEEPEST = 100
+"""How deep a value may be nested. Deeper ones, as only attackers send, would exhaust the stack of who reads them."""
+
+
+def freeze(value: Any, _room: int = DEEPEST) -> Any:
+    """A read-only form of ``value``, all the way down. What is no dict, list or tuple is kept as it is.
+
+    Raises:
+        ValueError: it is nested deeper than `DEEPEST`.
+    """
+    if isinstance(value, JsonObject | JsonArray) or not isinstance(value, Mapping | list | tuple):
         return value
+    if not _room:
+        raise ValueError(f"a JSON value may be nested {DEEPEST} levels deep; flatten it")
     if isinstance(value, Mapping):
-        return JsonObject((key, freeze(item)) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return JsonArray(freeze(item) for item in value)
-    return value
+        return JsonObject((key, freeze(item, _room - 1)) for key, item in value.items())
+    return JsonArray(freeze(item, _room - 1) for item in value)
 
 
 def thaw(value: Any) -> Any:

@@ -38,7 +38,7 @@ from youyou import (
 )
 from youyou.core.compaction import CompactionRecord
 from youyou.messages.hooks import utc_now
-from youyou.testing.scripted import SCRIPTED_MODEL, call, calls, say
+from youyou.testing.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
 
 
 def impatient(conversation, **changes):
@@ -200,6 +200,31 @@ async def test_what_is_no_chat_event_fails_the_turn_only(event, conversation, au
     assert result.status is TurnStatus.FAILED
     assert result.error.code is ErrorCode.PROVIDER_ERROR
     assert result.error.message
+
+
+@pytest.mark.parametrize("depth", [90, 101, 330, 450, 5_000])
+async def test_deeply_nested_arguments_exhaust_no_stack(depth, conversation, autojump_clock):
+    """Arguments nested beyond reason are the provider's failure; up to the limit they run."""
+    nested = []
+    for _ in range(depth):
+        nested = [nested]
+
+    class Deep(StrictProvider):
+        asked = 0
+
+        def chat(self, request):
+            self.asked += 1
+            self._rounds.append(calls(call("write", {"nested": nested})) if self.asked == 1 else say("next"))
+            return super().chat(request)
+
+    impatient(conversation)
+    write = conversation.tool("write")
+    conversation.provider = Deep([])
+    async with conversation.session() as session:
+        await (await session.send_message("go")).result()
+        assert (await (await session.send_message("again")).result()).text == "next"
+
+    assert len(write.runs) == (depth < 100)
 
 
 async def test_a_stop_reason_may_be_its_text(conversation, autojump_clock):
