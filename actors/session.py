@@ -19,7 +19,7 @@ from trio.lowlevel import enable_ki_protection
 
 from ..core.chance import new_id
 from ..messages.content import UserInput
-from ..messages.errors import AgentError, InvalidInput, SessionClosed, TurnBusy
+from ..messages.errors import AgentError, InvalidInput, TurnBusy
 from ..messages.events import ErrorEvent
 from ..messages.hooks import SessionEnd
 from .commands import CloseSession, Extracted, Finished, SessionCommand, SetTitle, StartTurn, TurnEnded
@@ -105,8 +105,8 @@ class SessionActor:
     def _start_turn(self, command: StartTurn) -> None:
         with command.reply as reply:
             if self.closing:
-                reply.answer(SessionClosed("the session is closed: open a new one with agent.new_session()"))
-            elif self.turn is not None and not self.turn.ended.is_set() and not command.queue:
+                return  # no answer: the handle says whether it is the session or the agent that is closed
+            if self.turn is not None and not self.turn.ended.is_set() and not command.queue:
                 reply.answer(
                     TurnBusy(
                         f"turn {self.turn.desk.turn_id[:8]} is still running: wait for turn.result(), cancel it, "
