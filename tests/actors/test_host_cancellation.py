@@ -7,9 +7,11 @@ import pytest
 import trio
 from youyou import (
     AfterToolUse,
+    AgentClosed,
     BeforeCompact,
     BeforeToolUse,
     Done,
+    ErrorCode,
     ProviderError,
     SessionEnd,
     SessionStart,
@@ -257,6 +259,28 @@ async def test_the_body_is_never_shielded(conversation, autojump_clock):
 
     assert left == [1.0]
     assert trio.current_time() == 3
+
+
+async def test_a_body_that_shields_itself_is_told_that_it_is_over(conversation, autojump_clock):
+    """After the host's cancel nothing new starts, though a tool still has its grace: every request is refused."""
+    conversation.tool("look", takes=4.0)
+    conversation.says(calls("look"))
+    codes = []
+    with trio.move_on_after(1):
+        async with conversation.agent() as agent:
+            session = await agent.new_session()
+            await session.send_message("go")
+            with trio.CancelScope(shield=True):
+                await trio.sleep(2)
+                for ask in (lambda: session.send_message("hi", queue=True), agent.new_session):
+                    with pytest.raises(AgentClosed) as caught, conversation.takes(0):
+                        await ask()
+                    codes.append(caught.value.code)
+                with conversation.takes(2):
+                    await session.close()
+
+    assert [ErrorCode.AGENT_CLOSED] * 2 == codes
+    assert ["user: go", "call look", "ok look"] == conversation.stored()
 
 
 async def test_graces_of_several_levels_do_not_add_up(conversation, autojump_clock):

@@ -1,0 +1,241 @@
+"""Messages for later: queued behind a running turn, or steered into it; delivered or handed back, never lost (13)."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from youyou import Done, ErrorCode, ProviderError, TextDelta, TurnBusy, TurnEnd, TurnStatus, UserInput
+from youyou.testing.scripted import calls, say
+
+
+def texts(inputs):
+    return [block.text for each in inputs for block in each.content]
+
+
+# queued
+
+
+async def test_a_queued_message_waits_for_the_running_turn(conversation, autojump_clock):
+    """queue=True while a turn runs: a turn that is QUEUED, and starts when the other has ended."""
+    conversation.says([TextDelta("one"), 2.0, Done()], say("two"), say("three"))
+    async with conversation.session() as session:
+        first = await session.send_message("1")
+        second = await session.send_message("2", queue=True)
+        third = await session.send_message("3", queue=True)
+        assert [TurnStatus.RUNNING, TurnStatus.QUEUED, TurnStatus.QUEUED] == [first.status, second.status, third.status]
+        with conversation.takes(2):
+            assert "three" == (await third.result()).text
+
+    lines = ["user: 1", "assistant: one", "user: 2", "assistant: two", "user: 3", "assistant: three"]
+    assert lines == conversation.stored()
+
+
+async def test_queueing_when_nothing_runs_starts_at_once(conversation, autojump_clock):
+    """queue=True without a running turn is an ordinary message."""
+    conversation.says(say("one"))
+    async with conversation.session() as session:
+        turn = await session.send_message("1", queue=True)
+        assert TurnStatus.RUNNING == turn.status
+        assert "one" == (await turn.result()).text
+
+
+async def test_without_queue_a_message_is_refused_while_others_wait(conversation, autojump_clock):
+    """A message that does not queue does not overtake those that do."""
+    conversation.says([1.0, *say("one")], [1.0, *say("two")])
+    async with conversation.session() as session:
+        first = await session.send_message("1")
+        second = await session.send_message("2", queue=True)
+        await first.result()
+        with pytest.raises(TurnBusy):
+            await session.send_message("3")
+        assert "two" == (await second.result()).text
+
+
+async def test_a_queued_turn_that_is_cancelled_is_handed_back(conversation, autojump_clock):
+    """Cancelled in the queue: it ends at once, its input is undelivered and stands neither in history nor store."""
+    conversation.says([2.0, *say("one")], say("three"))
+    async with conversation.session() as session:
+        first = await session.send_message("1")
+        second = await session.send_message("2", queue=True)
+        third = await session.send_message("3", queue=True)
+        assert second.cancel()
+        with conversation.takes(0):
+            events = [event.payload async for event in second]
+        assert TurnStatus.CANCELLED == second.status
+        assert TurnStatus.RUNNING == first.status
+        await third.result()
+
+    assert (1, ["2"]) == (len(events), texts(events[-1].undelivered))
+    assert ["user: 1", "assistant: one", "user: 3", "assistant: three"] == conversation.stored()
+
+
+@pytest.mark.parametrize("way", ["close", "shutdown"])
+async def test_closing_hands_back_what_waits(way, conversation, autojump_clock):
+    """A session that ends: the running turn's input is kept, that of the queued ones is handed back."""
+    conversation.says([60.0, Done()])
+    async with conversation.agent() as agent:
+        session = await agent.new_session()
+        turns = [await session.send_message(text, queue=True) for text in "123"]
+        await trio.sleep(1)
+        await (session.close() if way == "close" else agent.shutdown())
+        results = [await turn.result() for turn in turns]
+
+    assert [[], ["2"], ["3"]] == [texts(result.undelivered) for result in results]
+    assert [TurnStatus.CANCELLED] * 3 == [result.status for result in results]
+    assert ["user: 1"] == conversation.stored()
+
+
+async def test_the_host_s_cancel_hands_back_what_waits(conversation, autojump_clock):
+    """The same when the host is cancelled."""
+    conversation.says([60.0, Done()])
+    turns = []
+    with trio.move_on_after(1):
+        async with conversation.session() as session:
+            turns += [await session.send_message(text, queue=True) for text in "12"]
+            await trio.sleep_forever()
+    results = [await turn.result() for turn in turns]
+
+    assert [[], ["2"]] == [texts(result.undelivered) for result in results]
+
+
+async def test_a_queued_turn_starts_after_a_failed_or_cancelled_one(conversation, autojump_clock):
+    """However the running turn ends, the next one starts."""
+    conversation.says([1.0, ProviderError("no", retryable=False)], [60.0], say("three"))
+    async with conversation.session() as session:
+        first, second, third = [await session.send_message(text, queue=True) for text in "123"]
+        await first.result()
+        await trio.sleep(1)
+        second.cancel()
+        assert (TurnStatus.COMPLETED, "three") == ((await third.result()).status, third._turn.result.text)
+
+
+async def test_a_cancelled_sender_leaves_no_turn(conversation, autojump_clock):
+    """send_message that raises Cancelled: no turn runs on for it, accepted or not, and the next one is not busy."""
+    conversation.says(*[say("hello")] * 30)
+    async with conversation.session() as session, trio.open_nursery() as nursery:
+        for passes in range(8):
+            scope = trio.CancelScope()
+
+            async def cancel_after_some_steps(scope=scope, passes=passes):
+                for _ in range(passes):
+                    await trio.lowlevel.checkpoint()
+                scope.cancel("on purpose")
+
+            nursery.start_soon(cancel_after_some_steps)
+            turn = None
+            with scope:
+                turn = await session.send_message("go")
+            await trio.testing.wait_all_tasks_blocked()
+            if turn is not None:
+                await turn.result()
+        assert "hello" == (await (await session.send_message("last")).result()).text
+
+
+# steered
+
+
+async def test_a_steered_message_is_delivered_before_the_next_request(conversation, autojump_clock):
+    """steer() during a tool: the message stands after the tool's result in the next request, and is stored."""
+    conversation.tool("look", takes=2.0)
+    conversation.says(calls("look"), say("done"))
+    async with conversation.session() as session:
+        turn = await session.send_message("go")
+        await trio.sleep(1)
+        assert turn.steer("and hurry")
+        result = await turn.result()
+
+    assert () == result.undelivered
+    sent = conversation.lines(conversation.provider.requests[1].messages)
+    assert ["user: go", "call look", "ok look", "user: and hurry"] == sent
+    assert [*sent, "assistant: done"] == conversation.stored()
+
+
+async def test_a_message_steered_into_the_last_answer_gets_a_round_of_its_own(conversation, autojump_clock):
+    """steer() while the last answer streams: the turn goes on for another round with the message."""
+    conversation.says([TextDelta("one"), 2.0, Done()], say("two"))
+    async with conversation.session() as session:
+        turn = await session.send_message("go")
+        await trio.sleep(1)
+        assert turn.steer(UserInput("wait"))
+        result = await turn.result()
+
+    assert (TurnStatus.COMPLETED, "two", ()) == (result.status, result.text, result.undelivered)
+    assert ["user: go", "assistant: one", "user: wait", "assistant: two"] == conversation.stored()
+
+
+@pytest.mark.parametrize("end", ["cancelled", "failed"])
+async def test_a_steered_message_that_came_too_late_is_handed_back(end, conversation, autojump_clock):
+    """Accepted, but the turn ends before it was delivered: it stands in ``undelivered`` of event and result."""
+    conversation.says([TextDelta("one"), 2.0, ProviderError("no", retryable=False)])
+    async with conversation.session() as session:
+        turn = await session.send_message("go")
+        await trio.sleep(1)
+        assert turn.steer("a") and turn.steer("b")
+        if end == "cancelled":
+            turn.cancel()
+        terminal = (await conversation.events(turn))[-1]
+        result = await turn.result()
+
+    assert (["a", "b"], end) == (texts(terminal.undelivered), result.status)
+    assert result.undelivered == terminal.undelivered
+    assert ["user: go", f"assistant: one [{end}]"] == conversation.stored()
+
+
+async def test_steering_a_decided_turn_is_refused(conversation, autojump_clock):
+    """Once the outcome is decided steer() returns False and takes nothing: during TurnEnd, and after the end."""
+
+    async def sleeps_2(_):
+        await trio.sleep(2)
+
+    conversation.on(TurnEnd, sleeps_2)
+    conversation.says(say("done"))
+    async with conversation.session() as session:
+        turn = await session.send_message("go")
+        await trio.sleep(1)
+        assert not turn.steer("too late")
+        result = await turn.result()
+        assert not turn.steer("far too late")
+
+    assert () == result.undelivered
+    assert ["user: go", "assistant: done"] == conversation.stored()
+
+
+async def test_steering_a_cancelled_turn_is_refused(conversation, autojump_clock):
+    """A turn that is cancelled takes no message, though its tools still run."""
+    conversation.tool("look", takes=2.0)
+    conversation.says(calls("look"))
+    async with conversation.session() as session:
+        turn = await session.send_message("go")
+        await trio.sleep(1)
+        turn.cancel()
+        assert not turn.steer("too late")
+        assert () == (await turn.result()).undelivered
+
+
+async def test_steering_a_queued_turn(conversation, autojump_clock):
+    """A message steered into a turn that waits goes out with its first request, or is handed back with its input."""
+    conversation.says([1.0, *say("one")], say("two"))
+    async with conversation.session() as session:
+        await session.send_message("1")
+        second = await session.send_message("2", queue=True)
+        third = await session.send_message("3", queue=True)
+        assert second.steer("2b") and third.steer("3b")
+        third.cancel()
+        assert ["3", "3b"] == texts((await third.result()).undelivered)
+        await second.result()
+
+    assert ["user: 1", "assistant: one", "user: 2", "user: 2b"] == conversation.lines(
+        conversation.provider.requests[1].messages
+    )
+
+
+async def test_a_steered_input_is_checked(conversation, autojump_clock):
+    """steer() refuses what send_message would refuse."""
+    conversation.says([1.0, *say("one")])
+    async with conversation.session() as session:
+        turn = await session.send_message("go")
+        with pytest.raises(Exception) as caught:
+            turn.steer("")
+        await turn.result()
+
+    assert ErrorCode.INVALID_INPUT == caught.value.code
