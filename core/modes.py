@@ -5,10 +5,12 @@ Pipeline((Step("outline", "Outline this: {input}"), Step("cards", "Make cards of
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import attrs
 
+from ..messages.content import texts
 from .config import RetryPolicy
 
 
@@ -43,7 +45,7 @@ class Step:
 
     name: str
     prompt: str
-    tools: tuple[str, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(tuple))
+    tools: tuple[str, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(texts))
     mode: ReAct | SingleShot = attrs.field(factory=ReAct)
     budget: Budget | None = None
     retries: int = 0
@@ -55,11 +57,16 @@ class Step:
         return self.output or self.name
 
 
+# As texts: mypy cannot see through a generic converter.
+def _steps(steps: Iterable[Step]) -> tuple[Step, ...]:
+    return tuple(steps)
+
+
 @attrs.frozen
 class Pipeline:
     """Fixed steps in order. No pipeline inside a pipeline."""
 
-    steps: tuple[Step, ...] = attrs.field(converter=tuple)
+    steps: tuple[Step, ...] = attrs.field(converter=_steps)
 
 
 RuntimeMode: TypeAlias = ReAct | Pipeline | SingleShot

@@ -9,12 +9,13 @@ joined, tools united and then excluded, and of mode, budget and model the neares
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
 import attrs
 
+from ..messages.content import texts
 from ..messages.errors import ProfileNotFound
 from .config import AgentConfig
 from .modes import Budget, ReAct, RuntimeMode, SingleShot
@@ -42,6 +43,11 @@ class QuickAction:
     icon: str | None = None
 
 
+# As texts: mypy cannot see through a generic converter.
+def _actions(actions: Iterable[QuickAction]) -> tuple[QuickAction, ...]:
+    return tuple(actions)
+
+
 @attrs.frozen
 class AgentProfile:
     """One declaration of what the agent should be. None: not set here, an underlying layer decides."""
@@ -52,13 +58,13 @@ class AgentProfile:
     description: str
     icon: str | None = None
     instructions: str | None = None
-    tools: tuple[str, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(tuple))
-    require_tags: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    exclude_tools: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    tools: tuple[str, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(texts))
+    require_tags: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    exclude_tools: tuple[str, ...] = attrs.field(default=(), converter=texts)
     mode: RuntimeMode | None = None
     budget: Budget | None = None
     model_id: str | None = None
-    quick_actions: tuple[QuickAction, ...] = attrs.field(default=(), converter=tuple)
+    quick_actions: tuple[QuickAction, ...] = attrs.field(default=(), converter=_actions)
     extends: str | None = None
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from ..messages.content import TextBlock, UserInput
+from ..messages.content import TextBlock, UserInput, texts
 from ..messages.history import SystemMessage
 from .fences import disarm, fence
 
@@ -30,7 +30,7 @@ class SkillDefinition:
     display_name: str
     description: str
     prompt: str
-    required_tools: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    required_tools: tuple[str, ...] = attrs.field(default=(), converter=texts)
     allow_implicit_invocation: bool = False
 
 

@@ -50,6 +50,12 @@ ContentBlock: TypeAlias = TextBlock | ImageBlock | FileBlock | ReasoningBlock
 Content: TypeAlias = str | ContentBlock | Iterable[ContentBlock]
 
 
+# Not plain tuple: mypy cannot see through a generic converter.
+def texts(values: Iterable[str]) -> tuple[str, ...]:
+    """Several texts as a tuple."""
+    return tuple(values)
+
+
 def blocks(content: Content) -> tuple[ContentBlock, ...]:
     """Any accepted form of content as a tuple of blocks. A plain string is one text block, the empty one none."""
     if isinstance(content, str):
@@ -69,4 +75,4 @@ class UserInput:
     """One message of the user: content and the skills named explicitly (semantics 11)."""
 
     content: tuple[ContentBlock, ...] = attrs.field(converter=blocks)
-    skills: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    skills: tuple[str, ...] = attrs.field(default=(), converter=texts)
