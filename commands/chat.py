@@ -78,9 +78,7 @@ class _Chat:
         leave = trio.Event()
         made: list[_Chat] = []
         names = (*_COMMANDS, *(skill.name for skill in SKILLS))
-        terminal = Terminal(
-            put.send_nowait, lambda: made[0].ctrl_c(), leave.set, names, places.input_history()
-        )
+        terminal = Terminal(put.send_nowait, lambda: made[0].ctrl_c(), leave.set, names, places.input_history())
         view = View(terminal, Painter(), options.model, session.id, session.usage, hint="/help")
         made.append(cls(agent, session, stops, terminal, view, take, leave))
         return made[0]
@@ -172,7 +170,7 @@ class _Chat:
 
     async def _say(self, text: str, turns: trio.Nursery) -> None:
         if self._turns and self._turns[-1].steer(text):
-            self.view.line(f"› {text}  (goes into the running turn)", "cyan")
+            self.view.line(f"{wording.PROMPT}{text}  (goes into the running turn)", "cyan")
             return
         turn = await self.session.send_message(text, queue=True)
         self._turns.append(turn)

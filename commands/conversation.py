@@ -1,7 +1,7 @@
 """One agent with one session, as the command line's options ask for it.
 
-    async with conversation(options) as (agent, session):
-        turn = await session.send_message("hello")
+async with conversation(options) as (agent, session):
+    turn = await session.send_message("hello")
 """
 
 from __future__ import annotations
@@ -126,9 +126,11 @@ async def conversation(options: Options) -> AsyncIterator[tuple[Agent, Session]]
     """
     storage = session_storage(options)
     provider = provider_for(options.model, options.base_url)
-    async with agent_builder(provider, storage).build() as agent:
-        async with await _session(agent, storage, options) as session:
-            yield agent, session
+    async with (
+        agent_builder(provider, storage).build() as agent,
+        await _session(agent, storage, options) as session,
+    ):
+        yield agent, session
     if storage is not None and options.resume is None and not session.history:
         # Nothing was said: it would only be in the way in the list.
         await storage.delete_session(session.id)

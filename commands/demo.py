@@ -78,17 +78,15 @@ class _Demo:
         """The whole of it."""
         kept = "" if self.db.startswith(tempfile.gettempdir()) else f" in {self.db}"
         await self.out.write(f"model {self.model}, sessions in SQLite{kept}\n")
-        async with self._agent() as agent:
-            async with await agent.new_session() as session:
-                await self._turns(agent, session, TURNS)
-                before = tuple(session.history)
+        async with self._agent() as agent, await agent.new_session() as session:
+            await self._turns(agent, session, TURNS)
+            before = tuple(session.history)
         await self.out.write("\nthe agent is closed; a new one resumes the session from the database\n")
-        async with self._agent() as agent:
-            async with await agent.resume_session(session.id) as session:
-                resumed = tuple(session.history)
-                await self._turns(agent, session, AFTER_RESUME)
-                problem = sendability_problem(session.history)
-                await self._tell_what_was_done(session.history)
+        async with self._agent() as agent, await agent.resume_session(session.id) as session:
+            resumed = tuple(session.history)
+            await self._turns(agent, session, AFTER_RESUME)
+            problem = sendability_problem(session.history)
+            await self._tell_what_was_done(session.history)
         return checks(self.seen, before, resumed, problem)
 
     @asynccontextmanager

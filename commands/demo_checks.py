@@ -47,9 +47,7 @@ class Seen:
         return next(result for planned, result in self.results if planned is wanted)
 
 
-def checks(
-    seen: Seen, before: Sequence[Message], resumed: Sequence[Message], problem: str | None
-) -> list[Check]:
+def checks(seen: Seen, before: Sequence[Message], resumed: Sequence[Message], problem: str | None) -> list[Check]:
     """Every promise of the demonstration."""
     written = [result.outcome for result in seen.result(IN_TURN).tool_results]
     batch, stream = seen.result(CUT_BATCH), seen.result(CUT_STREAM)

@@ -45,22 +45,24 @@ def at_first_tool(payload: AgentEventPayload) -> bool:
     return isinstance(payload, ToolCallStart)
 
 
+def _notes(*texts: str) -> str:
+    return "\n".join(f"Keep a note for later: {text}" for text in texts)
+
+
 HELLO = PlannedTurn("1. a turn of text", "Hello!")
 CUT_STREAM = PlannedTurn(
     "2. a long answer, cancelled in the middle of a sentence",
     "Tell me a long story about a lighthouse.",
     AfterWords(_WORDS_BEFORE_CANCEL),
 )
-SIDE_BY_SIDE = PlannedTurn(
-    "3. read-only tools, side by side", "Work out 12 * 7\nWork out 100 - 58\nWhat time is it?"
-)
+SIDE_BY_SIDE = PlannedTurn("3. read-only tools, side by side", "Work out 12 * 7\nWork out 100 - 58\nWhat time is it?")
 IN_TURN = PlannedTurn(
     "4. tools that change something, one after the other",
-    "Keep a note for later: buy milk\nKeep a note for later: water the plants\nKeep a note for later: bring the umbrella",
+    _notes("buy milk", "water the plants", "bring the umbrella"),
 )
 CUT_BATCH = PlannedTurn(
     "5. the same, cancelled while the first one runs: it finishes, the others are skipped",
-    "Keep a note for later: buy bread\nKeep a note for later: pay the rent\nKeep a note for later: bake a cake",
+    _notes("buy bread", "pay the rent", "bake a cake"),
     at_first_tool,
 )
 TURNS = (HELLO, CUT_STREAM, SIDE_BY_SIDE, IN_TURN, CUT_BATCH)

@@ -1,4 +1,4 @@
-"""Harmless tools, so that a conversation has something to show: concurrent ones, ones that change something, a slow one.
+"""Harmless tools, so that a conversation has something to show: readers, a writer, a slow one.
 
     for tool in demo_tools():
         builder.register_tool(tool)

@@ -90,7 +90,7 @@ def _sdk(form: str, what: str, package: str, key: str) -> Choice:
     if find_spec(package) is None:
         return Choice(form, what, False, f"pip install 'youyou[{package}]'")
     ready = key in os.environ
-    return Choice(form, what, ready, "" if ready else f"{key} in the environment, or --base-url of a server without key")
+    return Choice(form, what, ready, "" if ready else f"{key}, or --base-url of a server without a key")
 
 
 def listing(as_json: bool) -> str:

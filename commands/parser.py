@@ -172,5 +172,3 @@ def _explore(arguments: argparse.Namespace) -> int:
     return explore(
         a.scenario, schedules=a.schedules, seed=a.seed, cancel=a.cancel, token=a.replay, html=a.html, as_json=a.json
     )
-
-

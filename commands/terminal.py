@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from .exits import require
+from .wording import PROMPT
 
 if TYPE_CHECKING:
     from prompt_toolkit import Application
     from prompt_toolkit.auto_suggest import AutoSuggest
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.key_binding import KeyBindings
-
-PROMPT = "› "
 
 
 class Terminal:

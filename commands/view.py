@@ -1,8 +1,8 @@
 """What a conversation looks like: events in, printed text and a changing rest out. Holds no turn and no terminal loop.
 
-    view = View(terminal, painter, "scripted", session_id)
-    view.take(event.payload)        # prints what is final
-    view.refresh()                  # draws the rest: a few times a second
+view = View(terminal, painter, "scripted", session_id)
+view.take(event.payload)        # prints what is final
+view.refresh()                  # draws the rest: a few times a second
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class View:
     painter: Painter
     model: str
     session_id: str
-    usage: TokenUsage = TokenUsage()
+    usage: TokenUsage = attrs.field(factory=TokenUsage)
     state: str = "idle"
     hint: str = ""
     _text: str = ""
@@ -82,7 +82,7 @@ class View:
 
     def begin(self, said: str) -> None:
         """The user said this."""
-        self._print_apart(self.painter.text(f"› {said}", self.place.width, "bold cyan"))
+        self._print_apart(self.painter.text(f"{wording.PROMPT}{said}", self.place.width, "bold cyan"))
         self._print_apart("")
 
     def started(self) -> None:
@@ -153,7 +153,8 @@ class View:
     def _status(self) -> str:
         since = self._since
         spent = f" {wording.seconds((trio.current_time() - since) * 1000)}" if since is not None else ""
-        parts = [self.state + spent, self.hint, wording.tokens(self.usage), f"session {self.session_id[:8]}", self.model]
+        session = f"session {self.session_id[:8]}"
+        parts = [self.state + spent, self.hint, wording.tokens(self.usage), session, self.model]
         return " · ".join(filter(None, parts))
 
     def _print(self, text: str) -> None:

@@ -23,6 +23,9 @@ from ..messages.events import (
 )
 from ..messages.history import AssistantMessage, Message, SystemMessage, ToolCall, ToolResult, UserMessage
 
+PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
+"""What stands before what the user types."""
+
 _REASONS = {
     "cancelled": "cancelled",
     "session_closed": "cancelled: the session was closed",
@@ -40,8 +43,8 @@ def shorten(text: str, length: int = 72) -> str:
 
 def call_text(name: str, arguments: Mapping[str, Any], length: int = 72) -> str:
     """A call as code: ``calculator(expression="12 * 7")``."""
-    inside = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False, default=str)}" for key, value in arguments.items())
-    return f"{name}({shorten(inside, length)})"
+    given = {key: json.dumps(value, ensure_ascii=False, default=str) for key, value in arguments.items()}
+    return f"{name}({shorten(', '.join(f'{key}={value}' for key, value in given.items()), length)})"
 
 
 def seconds(milliseconds: float) -> str:

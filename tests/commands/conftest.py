@@ -18,7 +18,6 @@ import attrs
 import pyte
 import pytest
 import trio
-
 from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.core.config import Notices
 from youyou.core.resume import resume
@@ -27,7 +26,9 @@ from youyou.messages.records import Metadata, SessionEvent
 
 PATIENCE = 60.0
 # The child makes the pseudo-terminal its own, so that closing it is felt as SIGHUP.
-_TAKE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+_TAKE_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
 
 
 class _Screen(pyte.HistoryScreen):  # type: ignore[misc]  # pyte has no annotations

@@ -14,15 +14,15 @@ FIRST_WORDS = "that could do"
 
 
 def test_a_turn_shows_tools_and_markdown_and_quit_says_how_to_go_on(person: Any, stored: Callable[[], Any]) -> None:
-    """Tool calls are shown with result and time, Markdown is rendered, the status line counts, /quit names the session."""
+    """Tool calls are shown with result and time, Markdown is rendered, tokens are counted, /quit names the session."""
     me = person(*CHAT)
     me.sees(IDLE)
 
     me.type("what is 12 * 7 and the time?")
 
-    me.sees(r'✓ calculator\(expression="12 \* 7"\) → 84  \d\.\d s')
+    me.sees(r'✓ calculator\(expression="12 \* 7"\) → 12 \* 7 = 84  \d\.\d s')
     me.sees(r"✓ clock\(\) → .+  \d\.\d s")
-    me.sees(r"• 84")
+    me.sees(r"• 12 \* 7 = 84")
     me.sees(r"idle · /help · \d+ in, [1-9]\d* out · session \w{8} · scripted")
     me.type("/quit")
     session = me.sees(r"session (\w{8}); to go on: youyou chat --resume")
@@ -31,7 +31,7 @@ def test_a_turn_shows_tools_and_markdown_and_quit_says_how_to_go_on(person: Any,
 
 
 def test_ctrl_c_in_mid_stream_stops_the_answer_and_keeps_it_so_far(person: Any, stored: Callable[[], Any]) -> None:
-    """One Ctrl-C stops the stream at once; the text so far is on the screen and in the database, marked as cancelled."""
+    """One Ctrl-C stops the stream at once; the text so far is on the screen and in the database, as cancelled."""
     me = person(*CHAT)
     me.sees(IDLE)
     me.type("tell me a story")
@@ -126,7 +126,7 @@ def test_commands_work_while_a_turn_runs(person: Any) -> None:
     me.sees(r"tool pool")
     me.sees(r"tool add_note")
     me.type("and hello")
-    me.sees(r"› and hello  \(goes into the running turn\)")
+    me.sees(r"\S and hello  \(goes into the running turn\)")
     me.type("/cancel")
 
     me.sees(r"■ cancelled, 1 call skipped|✓ add_note\(text=\"three\"\)")
@@ -149,16 +149,16 @@ def test_typed_text_is_cleared_by_ctrl_c_completed_by_tab_and_recalled_by_up(per
     me = person(*CHAT)
     me.sees(IDLE)
     me.press(b"not to be sent")
-    me.sees("› not to be sent")
+    me.sees(r"\S not to be sent")
     me.ctrl_c()
     me.press(b"/tr")
-    me.sees("› /tree")
+    me.sees(r"\S /tree")
     me.press(b"\t\r")
     me.sees("memory extractor")
 
     me.press(b"\x1b[A")
 
-    me.sees("› /tree")
+    me.sees(r"\S /tree")
     me.ctrl_c()
     me.ctrl_c()
     me.sees("nothing was said, nothing is kept")

@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from youyou.cli import main
 from youyou.commands import demo_model
 
-SCENARIO = '''
+SCENARIO = """
 import trio
 
 async def fine(sim):
@@ -22,9 +21,9 @@ async def breaks(sim):
         await trio.sleep(1)
     except trio.Cancelled:
         raise ValueError("a broken clean-up") from None
-'''
+"""
 
-BUILDER = '''
+BUILDER = """
 from youyou import AgentBuilder, AgentConfig, AgentProfile, ProfileKind
 from youyou.testing.scripted import ScriptedProvider
 
@@ -33,7 +32,7 @@ builder = (
     .register_model_provider(ScriptedProvider([]))
     .register_profile(AgentProfile("mine", ProfileKind.SKILL, "Mine", "My own."))
 )
-'''
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -133,9 +132,7 @@ def test_errors_have_words_and_no_traceback(capfd: pytest.CaptureFixture[str], t
         (["explore", "nothing"], "is not 'module:function'"),
     ],
 )
-def test_what_is_not_understood_ends_with_2(
-    capfd: pytest.CaptureFixture[str], arguments: list[str], says: str
-) -> None:
+def test_what_is_not_understood_ends_with_2(capfd: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:
     """What was typed wrong is said on stderr, with what to type instead."""
     assert 2 == main(arguments)
 
@@ -153,7 +150,11 @@ def test_a_missing_key_names_the_variable(capfd: pytest.CaptureFixture[str]) -> 
     ("package", "arguments", "command"),
     [
         ("apsw", ["chat", "--model", "scripted", "--db", "x.db", "-p", "x"], "pip install 'youyou[sqlite]'"),
-        ("openai", ["chat", "--model", "openai:x", "--base-url", "http://x", "-p", "x"], "pip install 'youyou[openai]'"),
+        (
+            "openai",
+            ["chat", "--model", "openai:x", "--base-url", "http://x", "-p", "x"],
+            "pip install 'youyou[openai]'",
+        ),
         ("anthropic", ["chat", "--model", "anthropic:x", "-p", "x"], "pip install 'youyou[anthropic]'"),
         ("prompt_toolkit", ["chat", "--model", "scripted"], "pip install 'youyou[cli]'"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from youyou.commands.demo_model import answer, wanted_calls
 from youyou.commands.demo_tools import demo_tools, evaluate
 from youyou.commands.output import printable

@@ -96,8 +96,8 @@ def test_the_prompt_may_come_from_a_pipe(start: Callable[..., Any]) -> None:
 
     out, err = process.communicate(b"what is 6 * 7?", 60)
 
-    assert (0, "Here is what came back:\n\n- 42\n") == (process.returncode, out.decode())
-    assert err.decode().startswith("youyou: calculator: 42  (")
+    assert (0, "Here is what came back:\n\n- 6 * 7 = 42\n") == (process.returncode, out.decode())
+    assert err.decode().startswith("youyou: calculator: 6 * 7 = 42  (")
 
 
 @pytest.mark.long
