@@ -7,10 +7,12 @@ import trio
 
 from ..core.chance import new_id
 from ..core.setup import SessionSetup
+from ..core.skills import injection, skills_in
 from ..messages.chat import SystemPrompt, TokenUsage
+from ..messages.content import UserInput
 from ..messages.errors import AgentError
 from ..messages.events import AgentEventPayload, ErrorEvent
-from ..messages.history import ToolResult
+from ..messages.history import ToolResult, UserMessage
 from .control import Control
 from .delivery import EventStream
 from .hook_runner import HookRunner
@@ -39,6 +41,7 @@ class Desk:
     results: list[ToolResult] = attrs.Factory(list)
     skipped: list[str] = attrs.Factory(list)
     interrupted: list[str] = attrs.Factory(list)
+    injected: set[str] = attrs.Factory(set)
 
     async def say(self, payload: AgentEventPayload) -> None:
         """Emit an event. A checkpoint at least once per buffer; waits for a slow reader until the turn is stopped."""
@@ -48,6 +51,17 @@ class Desk:
     async def report(self, error: AgentError) -> None:
         """Emit an error that does not end the turn by itself."""
         await self.say(ErrorEvent(error))
+
+    def take_in(self, user_input: UserInput) -> None:
+        """The user's words enter history and log, the prompts of skills they name before them. Sync.
+
+        A skill's prompt is injected once per turn (semantics 11).
+        """
+        skills = self.setup.registry.skills
+        names = [name for name in skills_in(user_input, skills) if name not in self.injected]
+        self.injected.update(names)
+        prompts = [injection(skills[name]) for name in names]
+        self.journal.keep(*prompts, UserMessage(user_input.content))
 
     def unique_call_id(self, wanted: str) -> str:
         """``wanted``, unless it is blank or was used before in this session (semantics 4)."""

@@ -15,7 +15,7 @@ from ..core.retry import retry_delay_ms
 from ..messages.chat import ChatRequest, ReasoningDelta, TextDelta, ToolSpec
 from ..messages.errors import AgentError, EmptyResponse, ErrorCode, MaxToolCallsExceeded
 from ..messages.events import RetryScheduled, TurnStatus
-from ..messages.history import SystemMessage, ToolCall, UserMessage
+from ..messages.history import SystemMessage, ToolCall
 from .batch import Batch
 from .compactor import Compactor
 from .desk import Desk
@@ -81,7 +81,7 @@ class Rounds:
 
     def _deliver_steering(self) -> None:
         for user_input in self.desk.control.take_steering():
-            self.desk.journal.keep(UserMessage(user_input.content))
+            self.desk.take_in(user_input)
 
     async def _carry_out(self, response: Response, rounds: int) -> None:
         limit = self.assignment.max_tool_calls

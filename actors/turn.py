@@ -15,13 +15,11 @@ from trio.lowlevel import enable_ki_protection
 
 from ..core.modes import Pipeline, ReAct, SingleShot
 from ..core.prompt import dynamic_prompt
-from ..core.skills import injection, skills_in
 from ..messages.chat import SystemPrompt
 from ..messages.codec import converter
 from ..messages.content import FileBlock, ImageBlock, UserInput, text_of
 from ..messages.errors import AgentError, ErrorCode, HookAborted, RequestCancelled
 from ..messages.events import ErrorEvent, TurnCancelled, TurnComplete, TurnResult, TurnStatus
-from ..messages.history import UserMessage
 from ..messages.hooks import TurnEnd, TurnStart
 from ..messages.records import Memory
 from .compactor import Compactor
@@ -128,10 +126,8 @@ class Turn:
             self.state.unfinished = Unfinished(self.desk.turn_id, self.user_input, self.steps.outputs)
         if self.steps.continues is not None:
             return
-        skills = self.state.setup.registry.skills
         self.state.title_from(self.user_input)
-        prompts = [injection(skills[name]) for name in skills_in(self.user_input, skills)]
-        self.desk.journal.keep(*prompts, UserMessage(self.user_input.content))
+        self.desk.take_in(self.user_input)
 
     async def _prepare_prompt(self) -> None:
         memories: tuple[Memory, ...] = ()
