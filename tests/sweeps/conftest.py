@@ -49,6 +49,7 @@ class World:
     reads: bool = True
     failing: bool = False
     moved_on: bool = False
+    lossy: bool = False
     provider: StrictProvider = attrs.Factory(lambda: StrictProvider([]))
     invariants: AgentInvariants = attrs.Factory(AgentInvariants)
     agent: youyou.Agent | None = None
@@ -69,7 +70,7 @@ class World:
         models = [youyou.ModelInfo("scripted", "Scripted", self.window, capabilities)]
         self.provider = StrictProvider([*rounds, *[say("[]") for _ in range(30)]], models=models)
         self.invariants.providers = (self.provider,)
-        self.invariants.stored = None if self.broken else self.storage.events
+        self.invariants.stored = None if self.broken or self.lossy else self.storage.events
 
     def tool(self, name: str, seconds: float, mutating: bool = False, **options: Any) -> None:
         """Add a tool that takes its time."""
@@ -127,12 +128,17 @@ class World:
             self.session = await self.agent.new_session(self.session_config)
         except TOO_LATE:
             return False
+        except youyou.PluginError:
+            # A SessionStart hook that a shutdown cuts refuses the session.
+            assert self.kind == "shutdown"
+            return False
         return True
 
     async def send(self, text: str, *, queue: bool = False) -> youyou.RunningTurn:
         """A turn that was accepted."""
         assert self.session is not None
         self.turn = await self.session.send_message(text, queue=queue)
+        self.invariants.follow(self.turn, self.session)
         return self.turn
 
     async def say(self, text: str = "go") -> youyou.TurnResult:
@@ -149,8 +155,10 @@ class World:
         assert self.session is not None
         self.sim.action("turn", self._cancel_turn, done=lambda: turn.status in FINAL)
         if self.reads:
-            async for _ in self.invariants.follow(turn, self.session):
+            async for _ in next(each for each in self.invariants.followed if each.turn is turn):
                 await trio.sleep(pause)
+        else:
+            self.invariants.followed.clear()
         result = await turn.result()
         if not self.broken and not self.failing:
             assert result.status is not youyou.TurnStatus.FAILED, result.error
@@ -190,7 +198,9 @@ class World:
             return
         self.failing, self.reads = True, True
         await self.invariants.check()
+        assert not self.provider.violations
         self.invariants.followed.clear()
+        self.says()
         async with self.builder().build() as agent:
             try:
                 session = await agent.resume_session(self.session.id)
