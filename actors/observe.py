@@ -99,9 +99,10 @@ def statistics(runtime: Runtime, guard: trio.MemorySendChannel[GuardCommand]) ->
         recorder.peak,
         recorder.failures,
         mailboxes,
-        len(events) if events else 0,
-        events.peak if events else 0,
-        events.dropped if events else 0,
+        # Not `if events`: an empty stream is false.
+        len(events) if events is not None else 0,
+        events.peak if events is not None else 0,
+        events.dropped if events is not None else 0,
     )
 
 
