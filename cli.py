@@ -10,6 +10,10 @@ from .commands.parser import build_parser
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the arguments say; the exit code. ``youyou --help`` tells the commands and the codes."""
+    return guarded(_run, argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     arguments = build_parser().parse_args(argv)
-    code: int = guarded(arguments.run, arguments)
+    code: int = arguments.run(arguments)
     return code

@@ -70,6 +70,7 @@ class _Chat:
     _leave: trio.Event
     _turns: list[RunningTurn] = attrs.Factory(list)
     _pressed: int = 0
+    _failure: AgentError | None = None
 
     @classmethod
     def of(cls, options: Options, agent: Agent, session: Session, stops: Stops) -> _Chat:
@@ -94,6 +95,8 @@ class _Chat:
                 finally:
                     self.terminal.close()
                 screen.cancel_scope.cancel(reason="the user leaves")
+        if self._failure is not None:
+            raise self._failure
 
     async def _converse(self) -> None:
         """Until the user leaves; a turn that runs then is shown to its end."""
@@ -103,7 +106,11 @@ class _Chat:
             await self._leave.wait()
             serving.cancel(reason="the user leaves")
             self.view.state, self.view.hint = "leaving", "Ctrl-C: at once"
-            await self.session.close(grace=_QUIT_GRACE)
+            try:
+                await self.session.close(grace=_QUIT_GRACE)
+            except AgentError as error:
+                # Kept out of the nurseries, which would wrap it in a group.
+                self._failure = error
 
     def ctrl_c(self) -> None:
         """Once stops the running turn, twice cuts its tools; without a turn it leaves. Sync."""

@@ -46,7 +46,7 @@ class CommandError(Exception):
 def guarded(command: Callable[[A], int], arguments: A) -> int:
     """Run ``command``; turn what it raises into words on stderr and an exit code."""
     try:
-        code = command(arguments)
+        code = _code_of(command, arguments)
         sys.stdout.flush()
         return code
     except UsageError as error:
@@ -64,6 +64,14 @@ def guarded(command: Callable[[A], int], arguments: A) -> int:
         return discard_output()
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _code_of(command: Callable[[A], int], arguments: A) -> int:
+    try:
+        return command(arguments)
+    except SystemExit as leaving:
+        # The parser leaves in this way, after it has printed its help or what was wrong.
+        return leaving.code if isinstance(leaving.code, int) else OK
 
 
 def discard_output() -> int:

@@ -103,7 +103,8 @@ class Person:
 
 def environment(home: Path) -> dict[str, str]:
     """What a process of the command line gets to see; warnings are errors there too."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI", "ANTHROPIC", "YOUYOU"))}
+    own = ("OPENAI", "ANTHROPIC", "YOUYOU", "PYTHONUNBUFFERED")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     return kept | {"YOUYOU_HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8", "PYTHONWARNINGS": "error"}
 
 

@@ -175,6 +175,7 @@ def test_quit_with_a_slow_tool_does_not_wait_for_it(person: Any, stored: Callabl
 
     me.type("/quit")
 
+    me.sees("■ cancelled: the session was closed")
     me.sees("to go on: youyou chat --resume")
     assert 0 == me.leaves()
     assert stored().problem is None

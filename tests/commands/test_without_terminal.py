@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import signal
+import subprocess
 import sys
 import termios
 import time
@@ -109,3 +111,38 @@ def test_chat_without_a_terminal_names_the_way_out(start: Callable[..., Any]) ->
 
     assert 2 == process.returncode
     assert b"youyou chat -p" in err
+
+
+def test_help_imports_nothing_that_it_does_not_need() -> None:
+    """Neither an SDK, nor the terminal's packages, nor the database are imported before they are used."""
+    heavy = ["rich", "prompt_toolkit", "openai", "anthropic", "apsw", "xllamacpp"]
+    code = f"import sys; from youyou.cli import main; main(['--help']); print([n for n in {heavy} if n in sys.modules])"
+
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+
+    assert b"exit codes:" in out
+    assert "[]" == out.decode().splitlines()[-1]
+
+
+@pytest.mark.long
+def test_help_into_a_closed_pipe_is_quiet(start: Callable[..., Any]) -> None:
+    """Whatever prints: when the reader goes away, the exit code is 141 and stderr is empty."""
+    read, write = os.pipe()
+    os.close(read)
+    process = start("--help", stdout=write, stderr=PIPE)
+    os.close(write)
+
+    assert (141, b"") == (process.wait(60), process.stderr.read())
+
+
+@pytest.mark.long
+def test_the_demo_on_the_embedded_model_keeps_its_promises_in_two_minutes(start: Callable[..., Any]) -> None:
+    """The first command of the README: a real model in the process, tools, cancels and a resume, in time."""
+    began = time.monotonic()
+    process = start("demo", stdout=PIPE)
+
+    out = process.communicate(timeout=180)[0].decode()
+
+    assert 0 == process.returncode, out
+    assert "all of it held" in out
+    assert time.monotonic() - began < 120
