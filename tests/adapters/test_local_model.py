@@ -17,6 +17,7 @@ from youyou.adapters.local_weights import VARIABLE, find_weights
 from youyou.messages.chat import ChatRequest, Done, StopReason, SystemPrompt, TextDelta, ToolSpec
 from youyou.messages.errors import ContextLengthExceeded, InvalidConfig, ProviderError
 from youyou.messages.history import AssistantMessage, SystemMessage, ToolCall, ToolResult, UserMessage
+from youyou.messages.jsonvalue import thaw
 from youyou.testing import check_model_provider
 
 pytestmark = pytest.mark.long
@@ -136,7 +137,7 @@ async def test_a_call_is_always_well_formed(provider, question):
     for call in calls:
         assert StopReason.TOOL_USE == events[-1].stop_reason
         (tool,) = (tool for tool in TOOLS if tool.name == call.tool_name)
-        jsonschema_rs.validator_for(dict(tool.parameters)).validate(dict(call.arguments))
+        jsonschema_rs.validator_for(thaw(tool.parameters)).validate(thaw(call.arguments))
 
 
 async def test_every_tool_can_be_called_and_none_has_to(provider):
@@ -144,7 +145,7 @@ async def test_every_tool_can_be_called_and_none_has_to(provider):
     (call, _) = await events_of(provider, ask("Book a flight for people: Oslo and Ann", tools=(BOOK,)))
     greeting = await events_of(provider, ask("Good morning!", tools=TOOLS))
 
-    jsonschema_rs.validator_for(dict(BOOK.parameters)).validate(dict(call.arguments))
+    jsonschema_rs.validator_for(thaw(BOOK.parameters)).validate(thaw(call.arguments))
     assert text_of(greeting).strip()
 
 
