@@ -48,7 +48,6 @@ from youyou import (
     TurnComplete,
     UserMessage,
 )
-from youyou.core.normalise import sendability_problem
 from youyou.messages.content import text_of
 from youyou.testing.scripted import Round, StrictProvider
 from youyou.testing.stores import InMemoryMemoryStorage, InMemorySessionStorage
@@ -305,9 +304,3 @@ def conversation() -> Iterator[Conversation]:
 def steady_clock() -> MockClock:
     """Time that passes by itself, twenty times as fast as real: threads are invisible to the clock that jumps."""
     return MockClock(rate=20)
-
-
-@pytest.fixture
-def sendable() -> Callable[[Iterable[Message]], bool]:
-    """Whether a provider would take these messages (semantics 5)."""
-    return lambda messages: sendability_problem(tuple(messages)) is None

@@ -22,7 +22,7 @@ from youyou import (
     TurnStart,
 )
 from youyou.testing.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
-from youyou.testing.stores import InMemoryMemoryStorage
+from youyou.testing.stores import InMemoryMemoryStorage, InMemorySessionStorage
 
 LONG = 60.0
 
@@ -293,6 +293,40 @@ async def test_graces_of_several_levels_do_not_add_up(conversation, autojump_clo
             await trio.sleep(0.5)
             nursery.start_soon(session.close)
             await trio.sleep_forever()
+
+
+async def test_a_second_stop_moves_no_point(conversation, autojump_clock):
+    """Ctrl-C out of a tool two seconds after the host's cancel: the points of the first stop stand."""
+    downs = []
+
+    class HangsLater(InMemorySessionStorage):
+        hangs = False
+
+        async def save_events(self, session_id, events):
+            if self.hangs:
+                await trio.sleep_forever()
+            await super().save_events(session_id, events)
+
+    async def interrupts(_):
+        conversation.store.hangs = True
+        raise KeyboardInterrupt("on purpose")
+
+    async def notes_the_time():
+        downs.append(trio.current_time())
+        await trio.sleep_forever()
+
+    conversation.loses_log = True
+    conversation.store = HangsLater()
+    conversation.tool("late", takes=3.0, does=interrupts)
+    conversation.tool("long", takes=LONG)
+    conversation.plugin("plugin", stopping=notes_the_time)
+    conversation.says(calls("late", "long"))
+    with conversation.takes(8), pytest.raises(KeyboardInterrupt), trio.move_on_after(1):
+        async with conversation.session() as session:
+            await session.send_message("go")
+            await trio.sleep_forever()
+
+    assert downs == [7.0]
 
 
 async def test_tasks_cancelled_and_raising_pass_as_they_are(conversation, autojump_clock):
