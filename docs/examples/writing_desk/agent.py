@@ -1,0 +1,25 @@
+"""Puts the agent together: tools and profiles are whatever is declared, in order."""
+
+from __future__ import annotations
+
+import youyou
+
+from .profiles import PROFILES
+from .tools import TOOLS
+
+
+def desk_agent(
+    provider: youyou.ModelProvider, storage: youyou.SessionStorage | None = None
+) -> youyou.AgentBuilder[youyou.HasProvider]:
+    """The builder of the example's agent. Its default model is the provider's first."""
+    config = youyou.AgentConfig(
+        default_model=provider.models()[0].id,
+        system_instructions=("You help with texts. Use a tool rather than guess what a chapter says.",),
+        notices=youyou.Notices.english(),
+    )
+    builder = youyou.AgentBuilder(config).register_model_provider(provider)
+    for tool in TOOLS:
+        builder = builder.register_tool(tool)
+    for profile in PROFILES:
+        builder = builder.register_profile(profile)
+    return builder if storage is None else builder.register_session_storage(storage)
