@@ -19,11 +19,6 @@ _ADVICE = "this JSON value is shared and read-only; change a copy of it: {**valu
 class JsonObject(dict[str, Any]):
     """A read-only dict of JSON values."""
 
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError(_ADVICE)
-
-    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
-
     def __reduce__(self) -> tuple[Any, ...]:
         return (freeze, (dict(self),))
 
@@ -31,14 +26,23 @@ class JsonObject(dict[str, Any]):
 class JsonArray(list[Any]):
     """A read-only list of JSON values."""
 
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError(_ADVICE)
-
-    __setitem__ = __delitem__ = append = extend = insert = pop = remove = clear = sort = reverse = _refuse
-    __iadd__ = __imul__ = _refuse
-
     def __reduce__(self) -> tuple[Any, ...]:
         return (freeze, (list(self),))
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise TypeError(_ADVICE)
+
+
+def _seal(cls: type, *names: str) -> None:
+    # Outside the class body: to a type checker these stay the dict and the list that they are.
+    for name in names:
+        setattr(cls, name, _refuse)
+
+
+_seal(JsonObject, "__setitem__", "__delitem__", "clear", "pop", "popitem", "setdefault", "update", "__ior__")
+_seal(JsonArray, "__setitem__", "__delitem__", "append", "extend", "insert", "pop", "remove", "clear", "sort")
+_seal(JsonArray, "reverse", "__iadd__", "__imul__")
 
 
 DEEPEST = 100
