@@ -213,7 +213,8 @@ class Batch:
                 return output, ToolOutcome.FAILED, ToolExecutionError(f"tool {call.tool_name!r} says: {content[:500]}")
             case Cut.TIMED_OUT:
                 text = notices.timed_out_tool.format(ms=timeout_ms)
-                return ToolOutput(text, True), ToolOutcome.FAILED, ToolTimeout(f"tool {call.tool_name!r}: {text}")
+                late = ToolTimeout(f"tool {call.tool_name!r}: {text}; raise its timeout_ms if it needs longer")
+                return ToolOutput(text, True), ToolOutcome.FAILED, late
             case Cut.INTERRUPTED:
                 cut = RequestCancelled(f"tool {call.tool_name!r} was cut: its outcome is unknown")
                 return ToolOutput(notices.unknown_outcome, True), ToolOutcome.UNKNOWN, cut

@@ -31,7 +31,7 @@ async def recall(desk: Desk, user_input: UserInput) -> tuple[Memory, ...]:
             )
             return tuple(found)[: config.memory_max_items]
         except UserCodeError as error:
-            raise memory_error("searching memories failed", error) from error.cause
+            raise memory_error("the turn goes on without memories: searching failed", error) from error.cause
     raise MemoryStorageError(
         f"searching memories took longer than {config.memory_timeout_ms} ms; the turn goes on without"
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from ..messages.codec import to_json
+from ..messages.codec import from_json, to_json
 from ..messages.errors import AgentError, InvalidConfig
 from .config import AgentConfig, EnvironmentContext, Notices, RetryPolicy, SessionConfig
 from .surrogates import clean
@@ -63,13 +63,14 @@ def checked_session(config: object) -> SessionConfig:
         raise InvalidConfig(f"the session's configuration is a {type(config).__name__}; pass SessionConfig(...)")
     for problem in _session_problems(config):
         raise problem
+    config = clean(config)
     try:
-        to_json(clean(config))
-    except Exception as error:
-        raise InvalidConfig(
-            f"a SessionConfig must be JSON, to be stored: {error}; pass plain values in metadata, extra and schema"
-        ) from error
-    return clean(config)
+        same = from_json(SessionConfig, to_json(config)) == config
+    except Exception:
+        same = False
+    if not same:
+        raise InvalidConfig("a SessionConfig is stored as JSON; pass only what JSON has in metadata, extra and schema")
+    return config
 
 
 def _session_problems(config: SessionConfig) -> Iterator[AgentError]:
