@@ -74,6 +74,8 @@ class Control(trio.abc.Instrument):
         self._register(trio.lowlevel.current_task(), "main")
         self.step, self._boundary = 1, False
         self.run.boundaries.append(1)
+        if self.recorder is not None:
+            self.recorder.begin(self)
         self._inject(self._before.get(1, []))
 
     def end(self) -> None:
@@ -173,8 +175,7 @@ class Control(trio.abc.Instrument):
             self.run.steps.append(Step(seen.index, location, self.now))
             if self.recorder is not None:
                 self.recorder.after(self, task)
-            for check in self.checks:
-                check()
+            self.look()
             if self.step in self._after:
                 self._inject(self._after[self.step])
             if self.stopped is None:
@@ -184,6 +185,11 @@ class Control(trio.abc.Instrument):
                 self._force()
         except BaseException as error:  # noqa: ASYNC103  # Trio drops an instrument that raises
             self._engine_error(error)
+
+    def look(self) -> None:
+        """See whether what must always hold does."""
+        for check in self.checks:
+            check()
 
     def _look_for_deadlock(self) -> None:
         """No task can run. If nothing is left to wait for, nothing can ever happen again."""
@@ -221,7 +227,8 @@ class Control(trio.abc.Instrument):
     def _deadlock(self) -> None:
         alive = [t for t in self.tasks if t in self.loop.tasks]
         self.run.waits = [wait_of(task, self.name_of) for task in alive]
-        self.stop("deadlock", f"nothing can happen any more, and {len(alive)} tasks wait")
+        who = "1 task waits" if len(alive) == 1 else f"{len(alive)} tasks wait"
+        self.stop("deadlock", f"nothing can happen any more, and {who}")
 
     def _force(self) -> None:
         """The program was told to end and did not: open its shields, and if that does not help give the run up."""
@@ -262,10 +269,11 @@ class Control(trio.abc.Instrument):
             number = self._awaiting_action[0]
         self.delivered(number, task)
 
-    def delivered(self, number: int, task: Task | None = None) -> None:
-        """Injection ``number`` took effect in ``task``."""
+    def delivered(self, number: int, task: Task | None = None, where: Location | None = None) -> None:
+        """Injection ``number`` took effect in ``task``, which waited there last unless ``where`` says better."""
         seen = self.tasks.get(task) if task is not None else None
-        where = self.places.get(seen.index, NOWHERE) if seen is not None else NOWHERE
+        if where is None:
+            where = self.places.get(seen.index, NOWHERE) if seen is not None else NOWHERE
         label, name = (seen.label, seen.name) if seen is not None else ("", "")
         self.run.deliveries.append(Delivery(number, self.step, self.now, label, name, where))
 

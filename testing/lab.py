@@ -62,21 +62,29 @@ class Lab:
         self.limits = attrs.evolve(self.limits, max_steps=min(self.limits.max_steps, enough))
         return first
 
-    def run(self, attempt: Attempt, recording: Recording | None = None) -> Run:
+    def run(self, attempt: Attempt, *, recorded: bool = False) -> Run:
         """One run, only counted; two if it crashes: the second is the recovery, from the state the attempt names."""
-        run = run_attempt(self.scenario, attempt, self.limits, self.watch, recording)
-        self.runs += 1
+        run = self._once(self.scenario, attempt, self.limits, recorded)
         state = int(attempt.injections[-1].what) if run.frozen else 0
-        return self.recovered(run, state, recording) if state < len(run.frozen) else run
+        return self.recovered(run, state, recorded=recorded) if state < len(run.frozen) else run
 
-    def recovered(self, crashed: Run, state: int, recording: Recording | None = None) -> Run:
+    def _once(self, scenario: Scenario, attempt: Attempt, limits: Limits, recorded: bool) -> Run:
+        self.runs += 1
+        if not recorded:
+            return run_attempt(scenario, attempt, limits, self.watch)
+        recording = Recording()
+        with Lookout(recording):
+            run = run_attempt(scenario, attempt, limits, self.watch, recording)
+        recording.forget()
+        return run
+
+    def recovered(self, crashed: Run, state: int, *, recorded: bool = False) -> Run:
         """The recovery from one of the states that ``crashed`` left."""
         if self.recover is None:
             raise ValueError("this attempt crashes; say with crash= what recovers")
         *others, crash = crashed.attempt.injections
         limits = attrs.evolve(self.limits, durables=crashed.frozen[state])
-        run = run_attempt(self.recover, Attempt(seed=crashed.attempt.seed), limits, self.watch, recording)
-        self.runs += 1
+        run = self._once(self.recover, Attempt(seed=crashed.attempt.seed), limits, recorded)
         run.crashed = crashed
         run.deliveries = list(crashed.deliveries)
         run.attempt = attrs.evolve(crashed.attempt, injections=(*others, attrs.evolve(crash, what=str(state))))
@@ -150,16 +158,16 @@ class Lab:
 
     def _recorded(self, failure: Failure) -> Failure:
         if failure.run.recording is None:
-            failure.run.recording = self.record(failure.attempt).recording
+            again = self.record(failure.attempt)
+            failure.run.recording = again.recording
+            if failure.run.crashed is not None and again.crashed is not None:
+                failure.run.crashed.recording = again.crashed.recording
         return failure
 
     def record(self, attempt: Attempt) -> Run:
         """The same run again, with its messages and wake-ups."""
-        recording = Recording()
-        with Lookout(recording):
-            run = self.run(attempt, recording)
+        run = self.run(attempt, recorded=True)
         self.runs -= 1 if run.crashed is None else 2
-        recording.forget()
         return run
 
 

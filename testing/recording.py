@@ -45,7 +45,7 @@ class Wake:
     step: int
     time: float
     how: str
-    """``value``, ``cancel`` or ``error``."""
+    """``value``, ``deadline`` (a sleep is over, for instance), ``cancel`` or ``error``."""
 
 
 @attrs.define(eq=False, slots=False)
@@ -63,15 +63,17 @@ class Recording:
         self._handed: dict[Task, Message] = {}
         self._control: Any = None
 
+    def begin(self, control: Any) -> None:
+        """The first step is under way."""
+        self._control, self._queued = control, set(control.loop.runq)
+
     def before(self, control: Any, task: Task) -> None:
         """A step begins: what woke the task?"""
-        self._control = control
         index = control.tasks[task].index
         error = hooks.thrown_into(task)
-        how = "value" if error is None else "cancel" if isinstance(error, trio.Cancelled) else "error"
         waker = self._wakers.pop(task, None)
         if waker != index:
-            self.wakes.append(Wake(index, waker, control.step, control.now, how))
+            self.wakes.append(Wake(index, waker, control.step, control.now, _how(error)))
         if (message := self._handed.pop(task, None)) is not None and error is None:
             self._received(message, task)
         self._queued = set(control.loop.runq)
@@ -125,6 +127,14 @@ class Recording:
         if self._control is not None and task in self._control.tasks:
             message.receiver = self._control.tasks[task].index
             message.received_step, message.received_time = self._control.step, self._control.now
+
+
+def _how(error: BaseException | None) -> str:
+    if error is None:
+        return "value"
+    if isinstance(error, trio.Cancelled):
+        return "deadline" if error.source == "deadline" else "cancel"
+    return "error"
 
 
 def _short(value: object) -> str:

@@ -46,25 +46,40 @@ def test_messages_are_matched_from_sender_to_receiver():
 
 
 def test_wake_ups_say_who_woke_whom_and_how():
-    """A receive wakes the blocked sender, a cancel has no waker among the tasks."""
+    """An event and a cancel come from a task, the end of a sleep from the clock."""
 
     async def scenario(sim: Simulation) -> None:
         event = trio.Event()
 
         async def waiter() -> None:
             await event.wait()
-            with trio.move_on_after(1):
-                await trio.sleep(5)
+            await trio.sleep(1)
+            await trio.sleep_forever()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(waiter)
             await trio.sleep(1)
             event.set()
+            await trio.sleep(5)
+            nursery.cancel_scope.cancel()
 
     recording = sweep(scenario, cancel=None).recording
 
     seen = [(wake.by, wake.how) for wake in recording.wakes if wake.task == 1]
-    assert [(0, "value"), (None, "cancel")] == seen[-2:]
+    assert [(0, "value"), (None, "deadline"), (0, "cancel")] == seen[-3:]
+
+
+def test_a_message_sent_in_the_very_first_step_is_seen():
+    """The recording begins with the scenario, not with its first wait."""
+
+    async def scenario(sim: Simulation) -> None:
+        send, receive = trio.open_memory_channel[str](1)
+        send.send_nowait("early")
+        await receive.receive()
+
+    recording = sweep(scenario, cancel=None).recording
+
+    assert [("'early'", 1)] == [(message.value, message.sent_step) for message in recording.messages]
 
 
 def test_channels_work_as_before_after_a_recording():
