@@ -36,7 +36,7 @@ from .tool_pool import ToolPool
 from .tool_threads import ToolThreads
 from .user_code import INTERRUPTS, UserCodeError, call_sync, find, only_cancelled, split_cancelled
 
-logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou")
 
 
 @attrs.define(eq=False)

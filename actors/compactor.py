@@ -36,7 +36,7 @@ from .desk import Desk
 from .model_stream import Quiet, Response, read_response
 from .state import SessionState
 
-logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou")
 
 SUMMARY_TRIES = 3
 

@@ -34,7 +34,7 @@ from .recall import memory_error
 from .serving import serving
 from .user_code import UserCodeError, call_user
 
-logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou")
 
 Said = Sequence[tuple[int, Message]]
 

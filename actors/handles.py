@@ -31,7 +31,7 @@ from .session import SessionActor
 from .turn import Turn
 from .user_code import INTERRUPTS, find
 
-logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou")
 
 
 @final

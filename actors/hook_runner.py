@@ -18,7 +18,7 @@ from .control import StopClock
 from .lifetime import Lifetime
 from .user_code import UserCodeError, call_user
 
-logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou")
 E = TypeVar("E", bound=HookEvent)
 
 

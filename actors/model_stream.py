@@ -28,7 +28,7 @@ from ..messages.history import AssistantMessage, MessageStatus, ToolCall
 from .lifetime import Lifetime
 from .user_code import UserCodeError, call_sync, call_user
 
-logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou")
 
 
 @attrs.define(eq=False)

@@ -25,7 +25,7 @@ from .lifetime import Lifetime
 from .mailbox import Reply
 from .user_code import UserCodeError, call_user
 
-logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou")
 
 ENDED = "the recorder has ended: the agent is closing"
 

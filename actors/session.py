@@ -34,7 +34,7 @@ from .state import SessionState
 from .steps import Steps
 from .turn import Turn
 
-logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou")
 
 
 @attrs.define(eq=False)

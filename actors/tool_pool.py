@@ -31,7 +31,7 @@ from .serving import serving
 from .tool_threads import ToolThreads, reporter
 from .user_code import bare, find, own_cancellation, translate
 
-logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou")
 
 
 class Cut(Enum):

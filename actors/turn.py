@@ -30,7 +30,7 @@ from .serving import serving
 from .state import SessionState, Unfinished
 from .steps import Steps
 
-logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou")
 
 
 @attrs.define(eq=False)
@@ -48,6 +48,7 @@ class Turn:
     _input_kept: bool = False
     _announced: bool = False
     _closed: bool = False
+    _marked: int = 0
     _late_error: AgentError | None = None
     _sections: tuple[str, ...] = ()
 
@@ -197,6 +198,7 @@ class Turn:
 
     def _post_end(self) -> None:
         self._closed = True
+        self._marked = self.state.numbering.last + 1
         control = self.desk.control
         self.desk.journal.note(
             "turn_ended",
@@ -204,7 +206,7 @@ class Turn:
                 "turn_id": self.desk.turn_id,
                 "status": control.outcome or TurnStatus.CANCELLED,
                 "usage": converter.unstructure(self.desk.usage),
-                "sequence": self.state.numbering.last + 1,
+                "sequence": self._marked,
             },
         )
 
@@ -222,8 +224,16 @@ class Turn:
             self.state.unfinished = None
         self.result = self._make_result((*undelivered, *control.take_steering()))
         self.desk.events.terminal(self._terminal(self.result))
+        self._mark_sequence()
         control.finish()
         self.ended.set()
+
+    def _mark_sequence(self) -> None:
+        # Events that were numbered after `_post_end` must not lend their numbers to events after a resume.
+        last = self.state.numbering.last
+        if last > self._marked:
+            self._marked = last
+            self.desk.journal.note("sequence", {"sequence": last})
 
     def _make_result(self, undelivered: tuple[UserInput, ...]) -> TurnResult:
         desk, status = self.desk, self.desk.control.outcome or TurnStatus.CANCELLED

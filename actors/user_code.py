@@ -19,7 +19,7 @@ from ..core.text import safe_str
 from .lifetime import Lifetime
 
 T = TypeVar("T")
-logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou")
 
 INTERRUPTS = (KeyboardInterrupt, SystemExit)
 

@@ -121,6 +121,10 @@ class AgentError(Exception):
     """
 
     code: ErrorCode
+    message: str
+    source: ErrorSource
+    retryable: bool
+    retry_after_ms: int | None
     by_code: ClassVar[dict[ErrorCode, type[AgentError]]] = {}
 
     def __init__(
