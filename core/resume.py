@@ -170,6 +170,8 @@ class _Facts:
                 self._begin_turn(turn_id, value)
             case "turn_ended", {"turn_id": str() as turn_id}:
                 self._end_turn(turn_id, value)
+            case "sequence", Mapping():
+                self._mark(value)
             case "memory_mark", {"seq": int() as seq}:
                 self.memory_mark = max(self.memory_mark, seq)
             case "step_ended", {"turn_id": str() as turn_id}:

@@ -239,3 +239,24 @@ async def test_a_steered_input_is_checked(conversation, autojump_clock):
         await turn.result()
 
     assert ErrorCode.INVALID_INPUT == caught.value.code
+
+
+@pytest.mark.parametrize("moment", [step / 4 for step in range(20)])
+async def test_events_of_handed_back_turns_are_numbered_too(moment, conversation, autojump_clock):
+    """Whenever a queued turn is cancelled, the session's events have numbers of their own, also after a resume."""
+    conversation.store.delay = 1.0
+    conversation.says(say("one"), say("two"), say("three"))
+    numbers = []
+    async with conversation.agent() as agent:
+        session = await agent.new_session()
+        turns = [await session.send_message(text, queue=True) for text in "12"]
+        await trio.sleep(moment)
+        turns[1].cancel()
+        for turn in turns:
+            numbers += [event.sequence async for event in turn]
+        await session.close()
+        session = await agent.resume_session(session.id)
+        numbers += [event.sequence async for event in await session.send_message("3")]
+        await session.close()
+
+    assert list(range(1, len(numbers) + 1)) == sorted(numbers)
