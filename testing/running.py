@@ -67,6 +67,8 @@ async def _main(sim: Simulation, scenario: Scenario) -> None:
         except BaseException as error:
             sim._failed("the scenario raised", error)
         await sim._targets.ended()
+        if not sim._plan.dead:
+            control.look()
         control.end()
         if control.stopped is None and not sim._plan.dead:
             sim._targets.time_root()

@@ -152,7 +152,9 @@ class Simulation:
             self._control.violate("error", f"{what} {text}", names, trace)
 
     def _allowed(self, leaf: BaseException) -> bool:
-        if isinstance(leaf, self._limits.allow):
+        # The run was stopped for another reason, and everything was cancelled.
+        ended = isinstance(leaf, trio.Cancelled) and self._control.stopped is not None
+        if ended or isinstance(leaf, self._limits.allow):
             return True
         if isinstance(leaf, KeyboardInterrupt) and any(i.what == "ctrl-c" for i in self._attempt.injections):
             return True

@@ -131,6 +131,7 @@ class Targets:
                 self._shut(started)
 
         self.control.checks.append(look)
+        look()
 
     def _shut(self, started: float) -> None:
         if self.run.shutdown is None and self.run.fired_at:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
@@ -91,6 +92,14 @@ def location_of(task: Task) -> Location:
     if found is None:
         return NOWHERE
     return locate(found)
+
+
+def location_of_caller() -> Location:
+    """Where the program is that called into the engine, in the task that runs now."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_foreign(frame.f_code.co_filename):
+        frame = frame.f_back
+    return NOWHERE if frame is None else locate(frame)
 
 
 def locate(frame: FrameType) -> Location:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 
 import pytest
 import trio
-from youyou.testing import FaultPlan, InjectedDeath, InjectedFault, Simulation, explore, sweep
+from youyou.testing import FaultPlan, InjectedDeath, InjectedFault, Simulation, explore, replay, sweep
 from youyou.testing.exploration import Chaos
 
 
@@ -169,6 +170,26 @@ def test_a_hanging_port_without_a_timeout_is_a_deadlock_that_names_the_call():
 
     assert "deadlock" == report.failures[0].kind
     assert "port call shop.sell#1" == report.failures[0].waits[0].call
+
+
+def test_a_fault_is_located_at_the_await_that_meets_it():
+    """Not where the task waited last: it may have come a long way since, or not have waited at all."""
+
+    async def scenario(sim: Simulation) -> None:
+        shop = sim.port("shop", Shop())
+        await shop.sell("ink")
+        await trio.sleep(1)
+        async with aclosing(shop.list()) as listed:
+            async for _ in listed:
+                await trio.sleep(1)
+
+    failures = [replay(scenario, f"yy1-f{call}.hang").failures[0] for call in (1, 3)]
+
+    source = Path(__file__).read_text(encoding="utf-8").splitlines()
+    assert ["main", "main"] == [failure.task for failure in failures]
+    assert ['await shop.sell("ink")', "async for _ in listed:"] == [
+        source[failure.location.line - 1].strip() for failure in failures
+    ]
 
 
 def test_an_injected_error_may_come_out_and_others_may_not():

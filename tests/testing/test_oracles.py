@@ -31,6 +31,22 @@ def test_checks_after_every_step_stop_the_run_at_the_first_violation():
     assert "at most one open" in report.failures[0].message
 
 
+def test_what_follows_the_last_await_is_a_step_too():
+    """`always` also looks once the scenario is over, returned or cancelled: nobody waits, but something changed."""
+
+    async def scenario(sim: Simulation) -> None:
+        free = [1]
+        sim.always(lambda: len(free) < 2, "one place")
+        try:
+            await trio.sleep(1)
+        finally:
+            free.append(2)
+
+    report = sweep(scenario, cancel=None)
+
+    assert ("always", 2) == (report.failures[0].kind, report.failures[0].step)
+
+
 def test_a_check_may_raise_an_assertion_error():
     """The words of the assertion are in the report."""
 
@@ -106,6 +122,23 @@ def test_a_deadlock_names_who_waits_where_and_for_whom():
         (wait.task, wait.holders) for wait in failure.waits
     ]
     assert "Lock.acquire" == failure.waits[1].call
+
+
+@pytest.mark.parametrize(("tasks", "words"), [(0, "1 task waits"), (2, "3 tasks wait")])
+def test_a_deadlock_is_all_that_is_reported_of_its_run(tasks, words):
+    """That the kit then cancelled everything, in groups or not, is no failure of the program."""
+
+    async def scenario(sim: Simulation) -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(tasks):
+                nursery.start_soon(trio.sleep_forever)
+            if not tasks:
+                await trio.sleep_forever()
+
+    violations = sweep(scenario, cancel=None).failures[0].run.violations
+
+    assert ["deadlock"] == [v.kind for v in violations]
+    assert violations[0].message.endswith(words)
 
 
 def test_a_deadlock_behind_a_shield_ends_too():

@@ -176,6 +176,19 @@ def test_an_action_is_called_at_every_step():
     assert len(report.unresolved) > 0
 
 
+def test_what_had_ended_before_it_was_stopped_took_no_time_to_end():
+    """An action whose ``done`` is true at once is timed with 0 seconds, not with the time to the next step."""
+
+    async def scenario(sim: Simulation) -> None:
+        sim.action("stop", lambda: None, done=lambda: True)
+        await trio.sleep(60)
+        await trio.sleep(60)
+
+    report = sweep(scenario, cancel="stop")
+
+    assert ((), 0) == (report.failures, report.worst_shutdown)
+
+
 def test_an_async_action_runs_beside_the_scenario_and_is_timed():
     """`await session.close()` from outside: started at each step, waited for, its duration is the shutdown."""
 
