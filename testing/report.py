@@ -178,6 +178,12 @@ class Report:
         """`to_json` as text."""
         return json.dumps(self.to_json(), ensure_ascii=False, indent=indent)
 
+    def to_html(self) -> str:
+        """One self-contained page with a drawing of every failure."""
+        from .html import page  # the page knows the report, and is loaded only when somebody wants to look
+
+        return page(self)
+
 
 def failure_of(run: Run, violation: Violation, cases: int = 1) -> Failure:
     """The failure that ``violation`` of ``run`` is."""
