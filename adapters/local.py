@@ -14,8 +14,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from ..messages.errors import AgentError, InvalidConfig, ProviderError
 from ..messages.history import ToolCall
 from .api_errors import sdk_error
 from .local_server import Address, ServerSettings, serving
-from .local_text import LineTranslator, in_words
+from .local_text import Counted, LineTranslator, Told, in_words
 from .local_tools import (
     ANSWER_GRAMMAR,
     Exchange,
@@ -132,21 +132,14 @@ class LocalProvider:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        stack, self._stack, self._running = self._stack, None, None
-        if stack is not None:
-            await stack.aclose()
+        stack, self._stack, self._running = self._stack or AsyncExitStack(), None, None
+        await stack.aclose()
 
     def chat(self, request: ChatRequest) -> AbstractAsyncContextManager[AsyncIterator[ChatEvent]]:
         """One request. See the class for cancellation."""
         if self._running is None:
             raise ProviderError("the local model is not running: use it within 'async with'", retryable=False)
-        return _closing(self._running.respond(request))
-
-
-@asynccontextmanager
-async def _closing(events: AsyncGenerator[ChatEvent, None]) -> AsyncIterator[AsyncIterator[ChatEvent]]:
-    async with aclosing(events):
-        yield events
+        return self._running.respond(request)
 
 
 def _client(sdk: ModuleType, address: Address) -> AsyncOpenAI:
@@ -176,18 +169,17 @@ class _Running:
     client: AsyncOpenAI
     text: OpenAIProvider
 
-    async def respond(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+    @asynccontextmanager
+    async def respond(self, request: ChatRequest) -> AsyncIterator[AsyncIterator[ChatEvent]]:
         exchange = latest_exchange(request.messages)
         spent = TokenUsage()
         if request.tools and exchange.input and exchange.result is None:
             call, spent = await self._decide(request, exchange)
             if call is not None:
-                yield call
-                yield Done(spent, StopReason.TOOL_USE)
+                yield Told([call, Done(spent, StopReason.TOOL_USE)])
                 return
         async with self._in_words(request, exchange) as stream:
-            async for event in stream:
-                yield _with_usage(event, spent)
+            yield Counted(stream, spent)
 
     async def _decide(self, request: ChatRequest, exchange: Exchange) -> tuple[ToolCall | None, TokenUsage]:
         tools = shortlist(request.tools, exchange.input)
@@ -226,10 +218,6 @@ class _Running:
 
     def _explain(self, error: Exception, streaming: bool) -> AgentError:
         return sdk_error(self.sdk, error, streaming=streaming)
-
-
-def _with_usage(event: ChatEvent, spent: TokenUsage) -> ChatEvent:
-    return attrs.evolve(event, usage=event.usage + spent) if isinstance(event, Done) and event.usage else event
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,11 +1,16 @@
-"""What the local model reads and writes as text: history without tools, and the pieces of a one-line answer. Pure."""
+"""What the local model reads and writes: history without tools, the pieces of a one-line answer, and how they are told.
+
+No I/O of its own: an answer is read from a stream that somebody else opened and closes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 import attrs
+import trio
 
 from ..messages.chat import ChatEvent, Done, StopReason, TextDelta, TokenUsage
 from ..messages.history import Message, ToolCall, ToolResult, UserMessage
@@ -54,3 +59,36 @@ class LineTranslator:
     def finish(self) -> Iterable[ChatEvent]:
         if self._stop is not None:
             yield Done(self._usage, self._stop)
+
+
+@attrs.define(eq=False)
+class Told:
+    """Events that are all known, as a stream of them."""
+
+    _events: deque[ChatEvent] = attrs.field(converter=deque)
+
+    def __aiter__(self) -> Told:
+        return self
+
+    async def __anext__(self) -> ChatEvent:
+        await trio.lowlevel.checkpoint()
+        if not self._events:
+            raise StopAsyncIteration
+        return self._events.popleft()
+
+
+@attrs.define(eq=False)
+class Counted:
+    """A stream whose end also counts what was ``spent`` before it."""
+
+    _stream: AsyncIterator[ChatEvent]
+    _spent: TokenUsage
+
+    def __aiter__(self) -> Counted:
+        return self
+
+    async def __anext__(self) -> ChatEvent:
+        event = await anext(self._stream)
+        if isinstance(event, Done) and event.usage is not None:
+            return attrs.evolve(event, usage=event.usage + self._spent)
+        return event
