@@ -101,7 +101,8 @@ async def test_in_what_the_model_calls(encodable, autojump_clock):
         _, result = await read(encodable, session)
 
     assert result.status is TurnStatus.COMPLETED
-    assert write.runs == seen[:1] == [{"x": [CLEAN], CLEAN: 1}]
+    assert write.runs == [{"x": [CLEAN], CLEAN: 1}]
+    assert write.runs[0] in seen
 
 
 async def test_in_what_a_tool_gives(encodable, autojump_clock):
