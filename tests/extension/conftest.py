@@ -14,11 +14,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
 import pytest
 import trio
+import youyou
 from youyou import (
     Agent,
     AgentBuilder,
@@ -48,6 +52,7 @@ from youyou.messages.content import text_of
 from youyou.testing import InMemorySessionStorage, StrictProvider
 from youyou.testing.scripted import Round
 
+EXAMPLES = Path(youyou.__file__).parent / "docs" / "examples"
 QUICK_RETRY = RetryPolicy(jitter=0.0)
 
 
@@ -203,6 +208,18 @@ def line(message: Message) -> str:
             return f"{message.outcome} {message.content}"
         case SystemMessage():
             return f"note: {message.content}"
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The example of the docs, with an empty shelf: ``desk.tools``, ``desk.profiles``, ``desk.agent``, ``desk.web``."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    modules = ("shelf", "tools", "profiles", "agent", "model", "web")
+    desk = SimpleNamespace(**{name: import_module(f"writing_desk.{name}") for name in modules})
+    desk.shelf.SHELF.__init__()
+    monkeypatch.setattr(desk.tools, "TOOLS", (tools := list(desk.tools.TOOLS)))
+    monkeypatch.setattr(desk.agent, "TOOLS", tools)
+    return desk
 
 
 @pytest.fixture
