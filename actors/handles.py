@@ -289,8 +289,8 @@ class Session:
         post(self._actor.box, CloseSession(False, "dropped", None, None))
 
     async def __aenter__(self) -> Session:
-        await trio.lowlevel.checkpoint()
-        return self
+        # No checkpoint: cancelled here, the session that was just opened would never be closed.
+        return self  # noqa: ASYNC910  see above
 
     @enable_ki_protection
     async def __aexit__(  # noqa: ASYNC910  see below

@@ -296,7 +296,7 @@ async def test_a_cancelled_opening_leaves_nothing(how, conversation, autojump_cl
 
 @pytest.mark.parametrize("passes", range(12))
 async def test_a_new_session_cancelled_at_any_step(passes, conversation, autojump_clock):
-    """Whatever scheduler step a cancel falls on, new_session gives a session or leaves none."""
+    """Whatever scheduler step a cancel falls on, the block of a new session is left in order, or there is none."""
     async with conversation.agent() as agent, trio.open_nursery() as nursery:
         scope = trio.CancelScope()
 
@@ -307,8 +307,8 @@ async def test_a_new_session_cancelled_at_any_step(passes, conversation, autojum
 
         nursery.start_soon(cancel_after_some_steps)
         with scope:
-            session = await agent.new_session()
-            await session.close()
+            async with await agent.new_session():
+                pass
         await trio.testing.wait_all_tasks_blocked()
         async with await agent.new_session():
             pass
