@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TypeVar, overload
+from typing import ClassVar, TypeVar, overload
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -47,7 +47,7 @@ class ListView(Sequence[T_co]):
             return NotImplemented
         return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
 
-    __hash__ = None  # type: ignore[assignment]  # compares with lists, so it cannot be hashed
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # compares with lists, so it cannot be hashed
 
     def __repr__(self) -> str:
         return f"ListView({list(self)!r})"

@@ -24,7 +24,7 @@ from .jsonvalue import JsonArray, JsonObject, json_object, thaw
 
 T = TypeVar("T")
 
-converter = cattrs.Converter(prefer_attrib_converters=False)
+converter: cattrs.Converter = cattrs.Converter(prefer_attrib_converters=False)
 """Turns every value class of youyou into plain JSON data and back."""
 
 

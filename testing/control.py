@@ -55,8 +55,8 @@ class Control(trio.abc.Instrument):
     _counts: dict[str, int] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self.choices = Choices(self.attempt.order.source())
-        self.clock = trio.testing.MockClock(autojump_threshold=0)
+        self.choices: Choices = Choices(self.attempt.order.source())
+        self.clock: trio.testing.MockClock = trio.testing.MockClock(autojump_threshold=0)
         self._before: dict[int, list[int]] = {}
         self._after: dict[int, list[int]] = {}
         for number, injection in enumerate(self.attempt.injections):
@@ -68,7 +68,7 @@ class Control(trio.abc.Instrument):
 
     def begin(self) -> None:
         """Count from here on; the current task is the scenario's first."""
-        self.loop = hooks.runner()
+        self.loop: Any = hooks.runner()
         hooks.refuse_real_io(self.loop, self.tasks.__contains__)
         self.watching = True
         self._register(trio.lowlevel.current_task(), "main")

@@ -45,7 +45,7 @@ class Current(threading.local):
     scheduler: Scheduler | None = None
 
 
-current = Current()
+current: Current = Current()
 
 
 class Coin(random.Random):
@@ -232,7 +232,7 @@ class CurrentCheck(threading.local):
     is_simulated: Callable[[Task], bool] | None = None
 
 
-current_check = CurrentCheck()
+current_check: CurrentCheck = CurrentCheck()
 
 
 def _refuse(what: str) -> NoReturn:

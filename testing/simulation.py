@@ -39,8 +39,8 @@ class Simulation:
     """
 
     def __init__(self, attempt: Attempt, limits: Limits, recorder: Any = None) -> None:
-        self.seed = attempt.seed
-        self.random = random.Random(attempt.seed)
+        self.seed: int = attempt.seed
+        self.random: random.Random = random.Random(attempt.seed)
         self._attempt, self._limits = attempt, limits
         self._run = Run(attempt)
         self._control = Control(attempt, limits, self._run, self._fire, recorder=recorder)
