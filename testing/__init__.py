@@ -12,6 +12,7 @@ from .decorator import explored, swept
 from .exploration import explore
 from .faults import Fault, FaultPlan, InjectedDeath, InjectedFault
 from .hooks import RealIORefused, TrioMoved
+from .html import write_html
 from .invariants import AgentInvariants
 from .loading import examine, load_scenario
 from .replays import replay
@@ -58,4 +59,5 @@ __all__ = [
     "self_test",
     "sweep",
     "swept",
+    "write_html",
 ]

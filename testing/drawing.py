@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from .attempt import Delivery, Run, Violation
+from .attempt import Delivery, Run
 from .recording import Recording
 from .report import Failure, Report, place
 from .where import Location, Wait
@@ -88,18 +88,12 @@ def _act(run: Run, places: Places, recording: Recording | None) -> dict[str, Any
             for n, (step, time, task) in zip(run.fired, run.fired_at, strict=True)
         ],
         "delivered": [[d.step, d.task, places.number(d.location)] for d in hits(run)],
-        "violations": [[v.kind, v.message, v.step] for v in _worth_telling(run)],
+        "violations": [[v.kind, v.message, v.step] for v in run.violations],
         "notes": [[step, text] for step, text in run.notes],
         "messages": [] if recording is None else recording.messages_json(),
         "wakes": [] if recording is None else recording.wakes_json(),
         "waits": [],
     }
-
-
-def _worth_telling(run: Run) -> list[Violation]:
-    """Once a run was stopped, errors only say that it was stopped."""
-    stopped = [v.kind in _STOPPING for v in run.violations]
-    return [v for n, v in enumerate(run.violations) if v.kind != "error" or not any(stopped[:n])]
 
 
 def _wait(wait: Wait, places: Places) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def _story(failure: Failure) -> Iterable[str]:
     """What happened, in order."""
     order = failure.attempt.order
     if order.deviations:
-        yield f"The tasks ran in another order than usual: {_count(len(order.deviations), 'decision')} differ."
+        yield f"The tasks ran in another order: {_count(len(order.deviations), 'decision')} off the plain order."
     elif order.strategy != "plain":
         yield f"The tasks ran in the order of strategy {_text(order.strategy)}, seed {order.seed}."
     if failure.attempt.latency or failure.attempt.chaos is not None:

@@ -29,6 +29,16 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 PATIENCE = 60.0
+# The middle of a curve is on the curve, not in the box around it.
+_MIDDLE = """found => {
+    found.scrollIntoView({ block: "center", inline: "center" });
+    if (found.getTotalLength && found.tagName === "path") {
+        const { x, y } = found.getPointAtLength(found.getTotalLength() / 2).matrixTransform(found.getScreenCTM());
+        return { x, y };
+    }
+    const box = found.getBoundingClientRect();
+    return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+}"""
 
 
 @attrs.define(eq=False)
@@ -54,6 +64,7 @@ class Browser:
     def open(self, path: Path) -> None:
         """Load a file and wait until its scripts have run."""
         self._events.clear()
+        self.complaints.clear()
         self.call("Page.navigate", url=path.as_uri())
         self._until(lambda event: event.get("method") == "Page.loadEventFired")
 
@@ -65,10 +76,7 @@ class Browser:
 
     def point(self, selector: str, *, click: bool = False) -> None:
         """Move the mouse to the middle of the first element that ``selector`` finds, and perhaps click."""
-        found = f"document.querySelector({json.dumps(selector)})"
-        self.ask(f"{found}.scrollIntoView({{block: 'center', inline: 'center'}})")
-        box = self.ask(f"(b => [b.x + b.width / 2, b.y + b.height / 2])({found}.getBoundingClientRect())")
-        place = {"x": box[0], "y": box[1]}
+        place = self.ask(f"({_MIDDLE})(document.querySelector({json.dumps(selector)}))")
         self.call("Input.dispatchMouseEvent", type="mouseMoved", **place)
         if click:
             for kind in ("mousePressed", "mouseReleased"):
@@ -128,16 +136,16 @@ class Browser:
             self.complaints.append(f"request to {given['request']['url']}")
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    """A fresh headless Chromium; ended with the test."""
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A headless Chromium with a profile of its own."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     assert program is not None, "this test looks at the page in a real browser: install chromium"
     theirs_in, ours_out = os.pipe()
     ours_in, theirs_out = os.pipe()
     # The browser reads from descriptor 3 and writes to 4.
     shell = f'exec "$0" "$@" 3</dev/fd/{theirs_in} 4>/dev/fd/{theirs_out}'
-    command = ["sh", "-c", shell, program, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}"]
+    command = ["sh", "-c", shell, program, *FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]
     with subprocess.Popen(
         command, pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
