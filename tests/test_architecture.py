@@ -1,0 +1,137 @@
+"""Arrows run one way: messages <- core <- actors <- face <- testing, commands; messages, core <- adapters."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import youyou
+
+ROOT = Path(youyou.__file__).parent
+MAY_IMPORT = {
+    "messages": {"messages"},
+    "core": {"core", "messages"},
+    "actors": {"actors", "core", "messages"},
+    "adapters": {"adapters", "core", "messages"},
+    "face": {"face", "actors", "core", "messages"},
+    "testing": {"testing", "face", "actors", "core", "messages"},
+    "commands": {"commands", "testing", "adapters", "face", "actors", "core", "messages"},
+}
+COMMAND_LINE = {"cli", "__main__"}
+THIRD_PARTIES = {
+    "messages": {"attrs", "cattrs", "msgspec"},
+    "core": {"attrs", "msgspec", "jsonschema_rs"},
+    "actors": {"attrs", "trio", "trio_util"},
+    "face": {"trio"},
+}
+STANDARD = set(sys.stdlib_module_names)
+
+
+def floor_of(path: Path) -> str:
+    """The floor a file stands on: its folder, or the face; the command line counts as its commands."""
+    parts = path.relative_to(ROOT).parts
+    if len(parts) > 1:
+        return parts[0]
+    return "commands" if path.stem in COMMAND_LINE else "face"
+
+
+FILES = [
+    path
+    for folder in (".", "messages", "core", "actors", "adapters", "testing", "commands")
+    for path in sorted((ROOT / folder).rglob("*.py") if folder != "." else ROOT.glob("*.py"))
+]
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The absolute name of every module that ``path`` imports, wherever in the file."""
+    return names_imported(path.read_text(), ("youyou", *path.relative_to(ROOT).parts[:-1]))
+
+
+def names_imported(source: str, package: tuple[str, ...]) -> Iterator[str]:
+    """The same of a module of ``package``."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            yield from (".".join([*base, *filter(None, [node.module]), alias.name]) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def floors_imported(path: Path) -> set[str]:
+    """The floors that a file leans on."""
+    floors = set()
+    for name in imports(path):
+        if name.split(".")[0] == "youyou":
+            rest = name.split(".")[1:]
+            known = rest and (ROOT / rest[0]).is_dir()
+            floors.add(rest[0] if known else "commands" if rest and rest[0] in COMMAND_LINE else "face")
+    return floors
+
+
+def name_of(path: Path) -> str:
+    """For test ids."""
+    return str(path.relative_to(ROOT))
+
+
+def test_all_floors_are_there():
+    """Each folder of the package has files to look at, or this page looks at nothing."""
+    assert {floor_of(path) for path in FILES} == set(MAY_IMPORT)
+    assert len(FILES) > 80
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_a_file_leans_on_lower_floors_only(path):
+    """No import runs against the arrows."""
+    assert floors_imported(path) - MAY_IMPORT[floor_of(path)] == set()
+
+
+def test_rules_never_import_a_loop():
+    """Messages and rules can be tested without one."""
+    loops = ("trio", "trio_util", "anyio", "asyncio")
+    rules = [path for path in FILES if floor_of(path) in ("messages", "core")]
+    assert [name_of(path) for path in rules if loops_in(path, loops)] == []
+
+
+def loops_in(path: Path, loops: tuple[str, ...]) -> list[str]:
+    """Which of these a file imports."""
+    return [name for name in imports(path) if name.split(".")[0] in loops]
+
+
+@pytest.mark.parametrize("floor", THIRD_PARTIES)
+def test_a_floor_uses_the_third_parties_it_may(floor):
+    """Nothing but the runtime dependencies, each on its floor."""
+    names = {name.split(".")[0] for path in FILES if floor_of(path) == floor for name in imports(path)}
+    assert names - STANDARD - {"youyou"} - THIRD_PARTIES[floor] == set()
+
+
+def test_a_file_says_what_it_is_for():
+    """Each module has a docstring."""
+    assert [name_of(path) for path in FILES if not ast.get_docstring(ast.parse(path.read_text()))] == []
+
+
+def test_the_reader_of_imports_sees_every_form():
+    """Plain, relative, from a package above, and inside a function."""
+    source = """
+import youyou.actors.turn
+from ..actors import batch
+from .. import cli
+from ..builder import AgentBuilder
+from . import text
+def lazy():
+    from youyou import testing
+    import trio
+"""
+    assert set(names_imported(source, ("youyou", "core"))) == {
+        "youyou.actors.turn",
+        "youyou.actors.batch",
+        "youyou.cli",
+        "youyou.builder.AgentBuilder",
+        "youyou.core.text",
+        "youyou.testing",
+        "trio",
+    }
