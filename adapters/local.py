@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -176,7 +177,7 @@ class _Running:
         if request.tools and exchange.input and exchange.result is None:
             call, spent = await self._decide(request, exchange)
             if call is not None:
-                yield Told([call, Done(spent, StopReason.TOOL_USE)])
+                yield Told(deque((call, Done(spent, StopReason.TOOL_USE))))
                 return
         async with self._in_words(request, exchange) as stream:
             yield Counted(stream, spent)

@@ -65,7 +65,7 @@ class LineTranslator:
 class Told:
     """Events that are all known, as a stream of them."""
 
-    _events: deque[ChatEvent] = attrs.field(converter=deque)
+    _events: deque[ChatEvent]
 
     def __aiter__(self) -> Told:
         return self

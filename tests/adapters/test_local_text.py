@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from youyou.adapters.local_text import Counted, LineTranslator, Told, in_words
 from youyou.messages.chat import Done, StopReason, TextDelta, TokenUsage
 from youyou.messages.history import AssistantMessage, ToolCall, ToolResult, UserMessage
@@ -57,6 +59,6 @@ def test_history_without_tools_keeps_what_they_gave():
 
 async def test_the_end_of_an_answer_counts_what_was_spent_before_it():
     """The tokens of a decision that chose words are part of the answer's usage; nothing else changes."""
-    told = Told([TextDelta("Hi"), Done(TokenUsage(10, 2))])
+    told = Told(deque([TextDelta("Hi"), Done(TokenUsage(10, 2))]))
 
     assert [TextDelta("Hi"), Done(TokenUsage(110, 7))] == [event async for event in Counted(told, TokenUsage(100, 5))]
