@@ -166,7 +166,7 @@ class _Server:
         recorder = self.runtime.recorder
         with self.lifetime.records():
             try:
-                await recorder.flush()
+                await recorder.flush_all()
             except AgentError as error:
                 logger.error("the agent is left with events that were not stored: %s", error)
         left = len(entered)

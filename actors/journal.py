@@ -20,6 +20,7 @@ from ..messages.history import Message
 from ..messages.hooks import utc_now
 from ..messages.records import Metadata, SessionEvent, SessionEventPayload
 from .recorder import Recorder
+from .session_log import SessionLog
 
 
 def _unread(_: int, __: Message) -> None:
@@ -35,10 +36,12 @@ class Journal:
     recorder: Recorder
     next_seq: int = 1
     on_message: Callable[[int, Message], None] = _unread
+    _log: SessionLog = attrs.field(init=False)
     _seen_failures: int = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._seen_failures = self.recorder.failures
+        self._log = self.recorder.log_of(self.session_id)
+        self._seen_failures = self._log.failures
 
     def keep(self, *messages: Message) -> int:
         """Into history and log, as one batch. Sync. The mark to flush."""
@@ -55,7 +58,7 @@ class Journal:
         for event in events:
             if not isinstance(event.payload, Metadata):
                 self.on_message(event.seq, event.payload)
-        return self.recorder.post(self.session_id, events)
+        return self.recorder.post(self._log, events)
 
     async def flush(self, mark: int | None = None) -> None:
         """Wait until all that was posted, or all up to ``mark``, is stored. A checkpoint.
@@ -64,14 +67,14 @@ class Journal:
             AgentError: the storage failed; nothing is lost, and it is tried again with the next write.
         """
         try:
-            await self.recorder.flush(mark)
+            await self.recorder.flush(self._log, mark)
         except AgentError:
-            self._seen_failures = self.recorder.failures
+            self._seen_failures = self._log.failures
             raise
 
     def unseen_failure(self) -> AgentError | None:
         """A write that failed and that nobody was told of. Sync; tells it once."""
-        if self._seen_failures == self.recorder.failures:
+        if self._seen_failures == self._log.failures:
             return None
-        self._seen_failures = self.recorder.failures
-        return self.recorder.failure
+        self._seen_failures = self._log.failures
+        return self._log.failure

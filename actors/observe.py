@@ -95,7 +95,7 @@ def statistics(runtime: Runtime, guard: trio.MemorySendChannel[GuardCommand]) ->
         tuple(pool.stuck.values()),
         pool.peak,
         pool.threads.lent,
-        len(recorder.unsaved),
+        recorder.unsaved,
         recorder.peak,
         recorder.failures,
         mailboxes,

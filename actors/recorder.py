@@ -2,10 +2,11 @@
 
 Posting is sync and cannot fail, so that a ``finally`` can post; waiting for the acknowledgement is separate, and is the
 back-pressure. Events that arrive during a write go into the next batch. A failed batch stays in place, in order, and is
-tried again with the next write.
+tried again with the next write; one session that cannot be stored does not hold up another.
 
-    mark = recorder.post(session_id, events)
-    await recorder.flush(mark)
+    log = recorder.log_of(session_id)
+    mark = recorder.post(log, events)
+    await recorder.flush(log, mark)
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ..messages.errors import AgentError, StorageError
 from ..messages.records import SessionEvent
 from .lifetime import Lifetime
 from .mailbox import Reply
+from .session_log import SessionLog
 from .user_code import UserCodeError, call_user
 
 logger: logging.Logger = logging.getLogger("youyou")
@@ -43,31 +45,35 @@ class Recorder:
     lifetime: Lifetime
     storage: SessionStorage | None
     timeout: float
-    unsaved: deque[tuple[str, SessionEvent]] = attrs.Factory(deque)
-    posted: int = 0
-    saved: int = 0
     peak: int = 0
+    failures: int = 0
+    _pending: dict[str, SessionLog] = attrs.Factory(dict)  # those with unsaved events, the longest waiting first
     _loads: deque[_Load] = attrs.Factory(deque)
     _wanted: bool = False
-    failures: int = 0
-    failure: AgentError | None = None
     _ending: bool = False
     _ended: bool = False
     _news: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
-    _acks: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
 
-    def post(self, session_id: str, events: Sequence[SessionEvent]) -> int:
+    @property
+    def unsaved(self) -> int:
+        """How many events wait to be stored."""
+        return sum(len(log.unsaved) for log in self._pending.values())
+
+    def log_of(self, session_id: str) -> SessionLog:
+        """Where to post a session's events. One that was closed before all was stored goes on with the rest. Sync."""
+        return self._pending.get(session_id) or SessionLog(session_id)
+
+    def post(self, log: SessionLog, events: Sequence[SessionEvent]) -> int:
         """Queue events. Sync, never fails. The mark to wait for."""
-        self.posted += len(events)
-        if self.storage is None:
-            self.saved = self.posted
-        else:
-            self.unsaved.extend((session_id, event) for event in events)
-            self.peak = max(self.peak, len(self.unsaved))
-            self._want()
-        return self.posted
+        log.posted += len(events)
+        if self.storage is not None and events:
+            log.unsaved.extend(events)
+            self._pending[log.session_id] = log
+            self.peak = max(self.peak, self.unsaved)
+            self._want(log)
+        return log.posted
 
-    async def flush(self, mark: int | None = None) -> None:
+    async def flush(self, log: SessionLog, mark: int | None = None) -> None:
         """Wait until everything up to ``mark`` (default: all) is stored.
 
         Cancellation: a checkpoint. If `trio.Cancelled` comes out, the events are still queued.
@@ -75,16 +81,35 @@ class Recorder:
         Raises:
             AgentError: an attempt to store them failed; they are tried again with the next write.
         """
-        mark = self.posted if mark is None else mark
+        mark = log.posted if mark is None else mark
+        failures = log.failures
         await trio.lowlevel.checkpoint()
-        failures = self.failures
-        self._want()
-        while self.saved < mark:
-            if self.failures > failures and self.failure is not None:
-                raise self.failure
+        if not log.writing:
+            self._want(log)
+        while log.saved < mark:
             if self._ended:
                 raise StorageError(ENDED)
-            await self._acks.park()
+            if log.failures == failures:
+                await log.acks.park()
+            # Also where another attempt has succeeded since: whether it did by now is a matter of scheduling.
+            if log.failures > failures and log.failure is not None:
+                raise log.failure
+
+    async def flush_all(self) -> None:
+        """The same for every session. Each is tried, whatever comes of the others.
+
+        Raises:
+            AgentError: the first failure.
+        """
+        await trio.lowlevel.checkpoint()
+        errors: list[AgentError] = []
+        for log in tuple(self._pending.values()):
+            try:
+                await self.flush(log)
+            except AgentError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     async def load(self, session_id: str) -> Sequence[SessionEvent] | None:
         """Read a session, after everything that was posted before. A checkpoint.
@@ -97,7 +122,7 @@ class Recorder:
         answering, waiting = trio.open_memory_channel[Sequence[SessionEvent] | None | AgentError](1)
         with waiting:
             self._loads.append(_Load(session_id, Reply(answering)))
-            self._want()
+            self._want(self._pending.get(session_id))
             try:
                 answer = await waiting.receive()
             except trio.EndOfChannel:
@@ -111,7 +136,9 @@ class Recorder:
         self._ending = True
         self._want()
 
-    def _want(self) -> None:
+    def _want(self, log: SessionLog | None = None) -> None:
+        if log is not None:
+            log.want()
         self._wanted = True
         self._news.unpark_all()
 
@@ -123,8 +150,8 @@ class Recorder:
                 while not self._wanted:
                     await self._news.park()
                 self._wanted = False
-                if self.unsaved:
-                    await self._write()
+                for log in [log for log in self._pending.values() if log.wanted]:
+                    await self._write(log)
                 while self._loads:
                     await self._read(self._loads.popleft())
                 if self._ending and not self._wanted:
@@ -133,42 +160,43 @@ class Recorder:
             self._ended = True
             while self._loads:
                 self._loads.popleft().reply.close()
-            if self.unsaved:
-                self._fail(StorageError(f"{len(self.unsaved)} events were not stored before the agent ended"))
+            for log in self._pending.values():
+                self._fail(log, StorageError(f"{len(log.unsaved)} events were not stored before the agent ended"))
 
-    async def _write(self) -> None:
-        """One attempt at the longest run of events of one session."""
-        session_id = self.unsaved[0][0]
-        batch = []
-        for owner, event in self.unsaved:
-            if owner != session_id:
-                self._wanted = True
-                break
-            batch.append(event)
-        if await self._save(session_id, tuple(batch)):
-            for _ in batch:
-                self.unsaved.popleft()
-            self.saved += len(batch)
-            self._acks.unpark_all()
+    async def _write(self, log: SessionLog) -> None:
+        """One attempt at all that waits of one session."""
+        log.wanted, log.writing = False, True
+        batch = tuple(log.unsaved)
+        try:
+            stored = await self._save(log, batch)
+        finally:
+            log.writing = False
+        if not stored:
+            return
+        log.stored(len(batch))
+        if not log.unsaved:
+            del self._pending[log.session_id]
+        for other in self._pending.values():
+            other.want_again()
+            self._wanted |= other.wanted
 
-    async def _save(self, session_id: str, batch: tuple[SessionEvent, ...]) -> bool:
+    async def _save(self, log: SessionLog, batch: tuple[SessionEvent, ...]) -> bool:
         assert self.storage is not None
         with self.lifetime.records(), trio.move_on_after(self.timeout):
             try:
-                await call_user(self.lifetime, self.storage.save_events, session_id, batch)
+                await call_user(self.lifetime, self.storage.save_events, log.session_id, batch)
             except UserCodeError as error:
-                self._fail(_storage_error("saving", error))
+                self._fail(log, _storage_error("saving", error))
                 return False
             return True
-        self._fail(StorageError(f"saving took longer than {self.timeout:g} s; it is tried again with the next write"))
+        late = f"saving took longer than {self.timeout:g} s; it is tried again with the next write"
+        self._fail(log, StorageError(late))
         return False
 
-    def _fail(self, error: AgentError) -> None:
-        # All who wait learn of it: order is kept, so nothing behind the failed batch can be stored before it.
-        self.failure = error
+    def _fail(self, log: SessionLog, error: AgentError) -> None:
         self.failures += 1
         logger.warning("%s", error)
-        self._acks.unpark_all()
+        log.fail(error)
 
     async def _read(self, load: _Load) -> None:
         with load.reply as reply:
@@ -177,7 +205,8 @@ class Recorder:
                 return
             with trio.move_on_after(self.timeout), self.lifetime.work():
                 try:
-                    reply.answer(await call_user(self.lifetime, self.storage.load_session, load.session_id))
+                    stored = await call_user(self.lifetime, self.storage.load_session, load.session_id)
+                    reply.answer(self.log_of(load.session_id).joined(stored))
                 except UserCodeError as error:
                     reply.answer(_storage_error("loading", error))
                 return

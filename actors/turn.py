@@ -187,7 +187,9 @@ class Turn:
             await self.desk.journal.flush()
         except AgentError as error:
             self._late_error = error
-            self.desk.events.put(ErrorEvent(error))
+        failure = self._late_error or self.desk.journal.unseen_failure()
+        if failure is not None:
+            self.desk.events.put(ErrorEvent(failure))
 
     async def _report_late(self) -> None:
         failure = self.desk.journal.unseen_failure()

@@ -1,0 +1,230 @@
+"""A store that fails: said aloud, nothing skipped, order kept, no tool started unstored (semantics 7)."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from youyou import Metadata, StorageError, TextDelta, TurnComplete
+from youyou.testing.scripted import call, calls, say
+
+
+def check_log(lasting, session):
+    """The store holds what the session holds, numbered without a gap."""
+    events = lasting.store.events(session.id)
+    assert list(range(1, len(events) + 1)) == [event.seq for event in events]
+    stored = [event.payload for event in events if not isinstance(event.payload, Metadata)]
+    assert sorted(map(repr, stored)) == sorted(map(repr, session.history))
+
+
+@pytest.fixture
+def two_writes(lasting):
+    """Two mutating calls in one answer."""
+    lasting.tool("write", mutating=True)
+    lasting.says(calls(call("write", id="a"), call("write", id="b"), text="I will"), say("done"))
+    return lasting
+
+
+@pytest.mark.parametrize("how", ["raises", "loses", "hangs"])
+@pytest.mark.parametrize("nth", range(1, 9))
+async def test_one_failed_write_fails_the_turn_and_loses_nothing(nth, how, two_writes, errors, autojump_clock):
+    """Whichever write fails, in whichever way: it is said, the next turn works, and the store has caught up with it."""
+    lasting = two_writes
+    lasting.store.how = how
+    lasting.store.breaks = lambda number: number == nth
+    lasting.model.answer = lambda _: say("hello again")
+    async with lasting.session() as session:
+        turns = [await lasting.payloads(session) for _ in range(3)]
+
+    said = [errors(payloads) for payloads in turns]
+    assert [["STORAGE_ERROR"]] == [codes for codes in said if codes]
+    assert [] == said[2]
+    assert all(isinstance(payloads[-1], TurnComplete) for payloads in turns)
+    assert ("completed", "hello again") == (turns[2][-1].status, turns[2][-1].text)
+    check_log(lasting, session)
+    assert lasting.runs["write"] <= len(lasting.facts("tool_started", session.id))
+
+
+@pytest.mark.parametrize(("nth", "ran"), [(1, 0), (2, 0), (3, 0), (4, 1)])
+async def test_no_tool_runs_unless_its_call_is_stored(nth, ran, two_writes, autojump_clock):
+    """From the first write that fails on, no tool starts; the turn ends as failed and its calls are skipped."""
+    lasting = two_writes
+    lasting.store.breaks = lambda number: number >= nth
+    with pytest.raises(StorageError):
+        async with lasting.session() as session:
+            result = await lasting.turn(session)
+
+    assert ("failed", "STORAGE_ERROR") == (result.status, result.error.code)
+    assert ran == lasting.runs["write"]
+    assert len(result.skipped) == (2 - ran if nth > 2 else 0)
+
+
+async def test_a_store_that_always_fails_is_said_at_each_turn_and_at_the_end(lasting, errors, autojump_clock):
+    """Every turn tells; closing frees the slot, then raises; the body's own work is not lost to memory."""
+    lasting.store.breaks = lambda _: True
+    lasting.model.answer = lambda _: say("hello")
+    async with lasting.agent() as agent:
+        session = await agent.new_session()
+        said = [errors(await lasting.payloads(session)) for _ in range(2)]
+        with pytest.raises(StorageError, match="write"):
+            await session.close()
+        second = await agent.new_session()
+        with pytest.raises(StorageError):
+            await second.close()
+
+    assert all(codes and set(codes) == {"STORAGE_ERROR"} for codes in said)
+
+
+async def test_a_store_that_hangs_fails_after_its_time(lasting, autojump_clock):
+    """A write that never comes back is given up after ``storage_timeout_ms``, once per try."""
+    lasting.configure(storage_timeout_ms=5_000)
+    lasting.store.how, lasting.store.breaks = "hangs", lambda number: number == 1
+    lasting.says(say("hello"))
+    async with lasting.session() as session:
+        start = trio.current_time()
+        result = await lasting.turn(session)
+        took = trio.current_time() - start
+
+    assert ("failed", 5.0) == (result.status, took)
+    assert "longer than 5 s" in result.error.message
+    check_log(lasting, session)
+
+
+async def test_a_store_that_always_hangs_does_not_keep_a_session_open(lasting, autojump_clock):
+    """Turn, close and leaving each end within a few time-outs; the last one says what was not stored."""
+    lasting.configure(storage_timeout_ms=1_000)
+    lasting.store.how, lasting.store.breaks = "hangs", lambda _: True
+    start = trio.current_time()
+    with pytest.raises(StorageError):
+        async with lasting.session() as session:
+            assert "failed" == (await lasting.turn(session)).status
+
+    assert trio.current_time() - start <= 6
+
+
+async def test_the_store_catches_up_at_the_end(lasting, autojump_clock):
+    """A store that works again by the time of closing holds the whole session, and nothing is raised."""
+    broken = True
+    lasting.store.breaks = lambda _: broken
+    lasting.model.answer = lambda _: say("hello")
+    async with lasting.session() as session:
+        for _ in range(3):
+            assert "failed" == (await lasting.turn(session)).status
+        broken = False
+
+    check_log(lasting, session)
+    assert ["user: go"] * 3 == lasting.stored(session.id)
+
+
+async def test_a_failure_outside_a_turn_is_told_by_the_next_turn(lasting, errors, autojump_clock):
+    """A title that could not be stored is logged, told in the next turn, and stored then."""
+    lasting.store.breaks = lambda number: number == 2
+    lasting.model.answer = lambda _: say("hello")
+    async with lasting.session() as session:
+        await trio.sleep(1)
+        await session.set_title("mine")
+        await trio.sleep(1)
+        said = await lasting.payloads(session)
+
+    assert ["STORAGE_ERROR"] == errors(said)
+    assert "completed" == said[-1].status
+    assert ["mine"] == lasting.facts("title", session.id)
+    check_log(lasting, session)
+
+
+async def test_a_failing_write_of_the_end_is_told_and_the_outcome_stays(lasting, errors, autojump_clock):
+    """The turn was completed; that its end is not stored is an error event before the terminal event."""
+    lasting.says([TextDelta("hello"), *say("!")])
+    async with lasting.session() as session:
+        await trio.sleep(1)
+        first = len(lasting.store.batches)
+        lasting.store.breaks = lambda number: number == first + 2
+        said = await lasting.payloads(session)
+        result_status = said[-1].status
+
+    assert ["STORAGE_ERROR"] == errors(said)
+    assert "completed" == result_status
+    check_log(lasting, session)
+
+
+async def test_another_session_is_not_held_up_by_one_that_cannot_be_stored(lasting, autojump_clock):
+    """A store that refuses one session for ever stores the next one of the same agent."""
+    refused = []
+
+    async def save(session_id, events):
+        if session_id in refused:
+            raise OSError("this one is damaged")
+        await working(session_id, events)
+
+    working, lasting.store.save_events = lasting.store.save_events, save
+    lasting.model.answer = lambda _: say("hello")
+    async with lasting.agent() as agent:
+        session = await agent.new_session()
+        await trio.sleep(1)
+        refused.append(session.id)
+        assert "failed" == (await lasting.turn(session)).status
+        with pytest.raises(StorageError):
+            await session.close()
+        async with await agent.new_session() as second:
+            assert "completed" == (await lasting.turn(second)).status
+
+    assert ["user: go", "assistant: hello"] == lasting.stored(second.id)
+
+
+async def test_a_failing_store_is_not_asked_again_and_again(lasting, autojump_clock):
+    """A failed batch is tried again with the next write, not at once: with two sessions waiting, too."""
+    async with lasting.agent() as agent:
+        session = await agent.new_session()
+        await trio.sleep(1)
+        lasting.store.breaks = lambda _: True
+        await session.set_title("one")
+        with pytest.raises(StorageError):
+            await session.close()
+        second = await agent.new_session()
+        await second.set_title("two")
+        before = len(lasting.store.batches)
+        await trio.sleep(100)
+        after = len(lasting.store.batches)
+        lasting.store.breaks = lambda _: False
+        await second.close()
+
+    assert after - before <= 3
+    assert ["one"] == lasting.facts("title", session.id)
+    assert ["two"] == lasting.facts("title", second.id)
+
+
+async def test_what_is_not_stored_yet_is_not_lost_by_a_resume(lasting, lines, autojump_clock):
+    """A session closed unsaved and resumed by the same agent goes on with all it had; the store catches up with it."""
+    lasting.model.answer = lambda _: say("hello")
+    async with lasting.agent() as agent:
+        session = await agent.new_session()
+        await lasting.turn(session, "one")
+        lasting.store.breaks = lambda _: True
+        await lasting.turn(session, "two")
+        with pytest.raises(StorageError):
+            await session.close()
+        again = await agent.resume_session(session.id)
+        assert lines(session.history) == lines(again.history)
+        lasting.store.breaks = lambda _: False
+        assert "completed" == (await lasting.turn(again, "three")).status
+        await again.close()
+
+    assert ["user: one", "assistant: hello", "user: two", "user: three", "assistant: hello"] == lines(again.history)
+    check_log(lasting, again)
+
+
+async def test_a_store_that_fails_to_load_says_so(lasting, autojump_clock):
+    """A failing load is the error of ``resume_session``; the slot is free."""
+    lasting.says(say("hello"))
+    async with lasting.session() as session:
+        await lasting.turn(session)
+
+    async def fail(_):
+        raise OSError("no disk")
+
+    load, lasting.store.load_session = lasting.store.load_session, fail
+    async with lasting.agent() as agent:
+        with pytest.raises(StorageError, match="no disk"):
+            await agent.resume_session(session.id)
+        lasting.store.load_session = load
+        async with await agent.resume_session(session.id) as again:
+            assert tuple(session.history) == tuple(again.history)
