@@ -1,0 +1,93 @@
+"""What a provider yields, judged at the door (semantics 4)."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from youyou.core.chat_events import checked, error_of
+from youyou.messages.chat import ChatError, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
+from youyou.messages.errors import ErrorCode, ProviderError, ProviderTimeout
+from youyou.messages.history import ToolCall
+
+CALL = ToolCall("c", "write", {"x": 1})
+anything = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.lists(st.integers())
+
+
+@pytest.mark.parametrize(
+    "event", [TextDelta("a"), ReasoningDelta(""), CALL, Done(), Done(TokenUsage(1), StopReason.LENGTH), ChatError("x")]
+)
+def test_what_is_right_stays_as_it_is(event):
+    """A well-formed event passes unchanged."""
+    assert checked(event) == event
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (TextDelta("a\ud83d"), TextDelta("a\ufffd")),
+        (ReasoningDelta("a\ud83d"), ReasoningDelta("a\ufffd")),
+        (ToolCall("\ud83d", "w\ud83d", {"\ud83d": ["\ud83d"]}), ToolCall("\ufffd", "w\ufffd", {"\ufffd": ["\ufffd"]})),
+        (attrs.evolve(CALL, call_id=None), attrs.evolve(CALL, call_id="")),
+        (Done(stop_reason="tool_use"), Done(stop_reason=StopReason.TOOL_USE)),
+        (ChatError("x", code="PROVIDER_TIMEOUT"), ChatError("x", code=ErrorCode.PROVIDER_TIMEOUT)),
+        (ChatError("x", code="overloaded_error"), ChatError("x", code=ErrorCode.PROVIDER_ERROR)),
+        (ChatError("x", retry_after_ms=1.6), ChatError("x", retry_after_ms=2)),
+        (ChatError("x", retry_after_ms=math.inf), ChatError("x")),
+        (ChatError("x", retry_after_ms=math.nan), ChatError("x")),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_can_be_understood_is_put_right(event, expected):
+    """Surrogates, texts of enums, ids left out and waits that are no whole number are no failure."""
+    assert checked(event) == expected
+    assert type(checked(event)) is type(expected)
+
+
+@pytest.mark.parametrize("event", [None, "a", 5, object(), TextDelta, {"text": "a"}], ids=repr)
+def test_what_is_no_chat_event_is_refused(event):
+    """The error names what came and what may come, and is not worth a retry."""
+    with pytest.raises(ProviderError, match="yield TextDelta, ReasoningDelta, ToolCall, ChatError or Done") as caught:
+        checked(event)
+    assert not caught.value.retryable
+
+
+@settings(max_examples=150, deadline=None, database=None)
+@given(st.data())
+def test_a_field_of_any_type_is_either_right_or_refused(data):
+    """Whatever stands in the fields, what comes out has fields of the pinned types, or it is a ProviderError."""
+    event = data.draw(
+        st.one_of(
+            st.builds(TextDelta, anything),
+            st.builds(ReasoningDelta, anything),
+            st.builds(ToolCall, anything, anything, st.just({}), anything),
+            st.builds(ChatError, anything, anything, anything, anything),
+            st.builds(Done, anything, anything),
+        )
+    )
+    try:
+        out = checked(event)
+    except ProviderError:
+        return
+    match out:
+        case TextDelta(text=text) | ReasoningDelta(text=text):
+            assert isinstance(text, str)
+        case ToolCall():
+            assert isinstance(out.call_id, str)
+            assert isinstance(out.tool_name, str)
+            assert isinstance(out.raw_arguments, str | None)
+        case ChatError():
+            assert isinstance(error_of(out).message, str)
+            assert isinstance(out.retry_after_ms, int | None)
+        case Done():
+            assert isinstance(out.usage, TokenUsage | None)
+            assert isinstance(out.stop_reason, StopReason)
+
+
+def test_an_error_keeps_what_the_provider_said():
+    """Code, text, retryability and wish to wait."""
+    error = error_of(ChatError("slow", ErrorCode.PROVIDER_TIMEOUT, False, 7))
+    assert error == ProviderTimeout("slow", retryable=False, retry_after_ms=7)
