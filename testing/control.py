@@ -156,7 +156,7 @@ class Control(trio.abc.Instrument):
                 hooks.throw_into(task, Unstoppable())
             if self.step in self._before:
                 self._inject(self._before[self.step])
-            if self._reasons or self._awaiting_action:
+            if self.stopped is None and (self._reasons or self._awaiting_action):
                 self._look_for_delivery(task)
             if self.recorder is not None:
                 self.recorder.before(self, task)

@@ -194,6 +194,8 @@ def _method(plan: FaultPlan, name: str, method: str, value: Callable[..., Any]) 
             return _finish(plan, name, method, result)
         return _seen(plan, f"{name}.{method}", result)
 
+    # What Trio calls a task that is spawned with it.
+    call.__name__, call.__qualname__ = method, f"{name}.{method}"
     return call
 
 

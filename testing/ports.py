@@ -12,7 +12,7 @@ from .attempt import Attempt, Limits, Run
 from .control import Control
 from .crashes import Crashed
 from .faults import Fault, FaultPlan, Mode, PortCall
-from .where import location_of_caller
+from .where import Location, location_of_caller
 
 LATENCIES = (0.0, 0.001, 0.1, 1.0, 30.0)
 """Seconds by which a port may be late in an exploration."""
@@ -43,7 +43,9 @@ class SimulatedPlan(FaultPlan):
         if call.number in self._planned:
             number, mode = self._planned[call.number]
             self._control.note_fired(number)
-            self._control.delivered(number, trio.lowlevel.current_task(), location_of_caller())
+            task = trio.lowlevel.current_task()
+            where = location_of_caller(task) or Location("", 0, f"port call {call}")
+            self._control.delivered(number, task, where)
             return self._made(Fault(mode), call)  # type: ignore[arg-type]  # checked when the attempt was made
         return self._in_chaos(call)
 

@@ -94,12 +94,15 @@ def location_of(task: Task) -> Location:
     return locate(found)
 
 
-def location_of_caller() -> Location:
-    """Where the program is that called into the engine, in the task that runs now."""
+def location_of_caller(task: Task) -> Location | None:
+    """Where the program calls into the engine, in ``task``, which runs now; None if the engine is all it runs."""
     frame: FrameType | None = sys._getframe(1)
+    outermost = getattr(task.coro, "cr_frame", None)
     while frame is not None and is_foreign(frame.f_code.co_filename):
+        if frame is outermost:
+            return None
         frame = frame.f_back
-    return NOWHERE if frame is None else locate(frame)
+    return None if frame is None else locate(frame)
 
 
 def locate(frame: FrameType) -> Location:

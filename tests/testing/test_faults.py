@@ -192,6 +192,18 @@ def test_a_fault_is_located_at_the_await_that_meets_it():
     ]
 
 
+def test_a_port_call_that_is_a_task_is_called_by_its_name():
+    """A method of a port can be spawned as it is: the task has its name, and the fault happens in that very call."""
+
+    async def scenario(sim: Simulation) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sim.port("shop", Shop()).sell, "ink")
+
+    failure = sweep(scenario, cancel=None, faults=["hang"]).failures[0]
+
+    assert ("sell", "port call shop.sell#1") == (failure.task, str(failure.location))
+
+
 def test_an_injected_error_may_come_out_and_others_may_not():
     """Also as the cause of the program's own error."""
 

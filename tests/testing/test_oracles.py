@@ -141,6 +141,27 @@ def test_a_deadlock_is_all_that_is_reported_of_its_run(tasks, words):
     assert violations[0].message.endswith(words)
 
 
+def test_a_cancel_that_only_arrives_because_the_run_was_stopped_was_not_delivered():
+    """Shields that the kit opens to end a deadlock let the injected cancel in; that is no news of the program."""
+
+    async def scenario(sim: Simulation) -> None:
+        stop = trio.Event()
+
+        async def service(*, task_status: trio.TaskStatus[None]) -> None:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(1)
+                task_status.started()
+                await stop.wait()
+
+        async with trio.open_nursery() as nursery:
+            await nursery.start(service)
+            stop.set()
+
+    failure = sweep(scenario).failures[0]
+
+    assert ("deadlock", "yy1-b1", "") == (failure.kind, failure.token, failure.task)
+
+
 def test_a_deadlock_behind_a_shield_ends_too():
     """The run is over even if the program cannot be cancelled; that it cannot is told as well."""
 
