@@ -65,6 +65,7 @@ class Control(trio.abc.Instrument):
                 points.setdefault(injection.at, []).append(number)
         self._reasons: dict[str, int] = {}
         self._awaiting_action: list[int] = []
+        self._deadlines: dict[trio.CancelScope, float] = {}
 
     def begin(self) -> None:
         """Count from here on; the current task is the scenario's first."""
@@ -94,9 +95,10 @@ class Control(trio.abc.Instrument):
         return seen.label if seen is not None else task.name
 
     def expect(self, number: int, reason: str | None) -> None:
-        """Injection ``number`` was done: look for a `trio.Cancelled` with ``reason``, or for any."""
+        """Injection ``number`` is done now: look for a `trio.Cancelled` with ``reason``, or for any."""
         self.note_fired(number)
         if reason is None:
+            self._deadlines = {scope: scope.deadline for task in self.tasks for scope in hooks.scopes_around(task)}
             self._awaiting_action.append(number)
             self.run.actions.append(number)
         else:
@@ -264,10 +266,15 @@ class Control(trio.abc.Instrument):
         if number is None and (isinstance(error, KeyboardInterrupt) or error.source == "KeyboardInterrupt"):
             number = self._reasons.get("ctrl-c")
         if number is None:
-            if not self._awaiting_action:
+            if not self._awaiting_action or self._was_due(task, error):
                 return
             number = self._awaiting_action[0]
         self.delivered(number, task)
+
+    def _was_due(self, task: Task, error: trio.Cancelled | KeyboardInterrupt) -> bool:
+        """Whether ``error`` is the end of a sleep or of a timeout that no action has moved."""
+        moved = any(self._deadlines.get(s, s.deadline) != s.deadline for s in hooks.scopes_around(task))
+        return isinstance(error, trio.Cancelled) and error.source == "deadline" and not moved
 
     def delivered(self, number: int, task: Task | None = None, where: Location | None = None) -> None:
         """Injection ``number`` took effect in ``task``, which waited there last unless ``where`` says better."""
@@ -285,6 +292,7 @@ class Control(trio.abc.Instrument):
     def forget(self) -> None:
         """Let go of the program, so that what it dropped is seen as garbage now and not with a later run."""
         self.tasks.clear()
+        self._deadlines.clear()
         self.helpers.clear()
         self.checks.clear()
 

@@ -191,13 +191,19 @@ def has_exited(scope: trio.CancelScope) -> bool:
     return scope._cancel_status is None
 
 
-def unshield(task: Task) -> None:
-    """Open every shield around ``task``: the last way to end a program that is stuck behind one."""
+def scopes_around(task: Task) -> Iterator[trio.CancelScope]:
+    """The cancel scopes that ``task`` is in, innermost first."""
     status: Any = task._cancel_status
     while status is not None:
-        if status._scope.shield:
-            status._scope.shield = False
+        yield status._scope
         status = status._parent
+
+
+def unshield(task: Task) -> None:
+    """Open every shield around ``task``: the last way to end a program that is stuck behind one."""
+    for scope in scopes_around(task):
+        if scope.shield:
+            scope.shield = False
 
 
 def bury(coroutine: object) -> None:

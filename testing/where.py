@@ -142,6 +142,8 @@ def wait_of(task: Task, name_of: Callable[[Task], str]) -> Wait:
         elif not call and frame.f_code.co_filename not in _ENGINE:
             owner = frame.f_locals.get("self")
             call = _call(frame.f_code.co_qualname, owner)
+            # A child that has not said started() lives in a nursery of its own.
+            owner = frame.f_locals.get("old_nursery", owner)
     return Wait(name_of(task), location, call or "a custom awaitable", *_holders(owner, name_of))
 
 
@@ -150,7 +152,7 @@ def _call(qualified: str, owner: object) -> str:
     name = qualified.rpartition(".")[2]
     if owner is None:
         return qualified
-    if "Nursery" in type(owner).__name__:
+    if "Nursery" in type(owner).__name__ and name != "start":
         return "the nursery's end"
     return f"{type(owner).__name__}.{ {'__aenter__': 'acquire', '__anext__': 'receive'}.get(name, name) }"
 

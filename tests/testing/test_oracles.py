@@ -160,6 +160,7 @@ def test_a_cancel_that_only_arrives_because_the_run_was_stopped_was_not_delivere
     failure = sweep(scenario).failures[0]
 
     assert ("deadlock", "yy1-b1", "") == (failure.kind, failure.token, failure.task)
+    assert [("Nursery.start", ("service",)), ("Event.wait", ())] == [(w.call, w.holders) for w in failure.waits]
 
 
 def test_a_deadlock_behind_a_shield_ends_too():

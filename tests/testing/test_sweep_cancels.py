@@ -189,6 +189,31 @@ def test_what_had_ended_before_it_was_stopped_took_no_time_to_end():
     assert ((), 0) == (report.failures, report.worst_shutdown)
 
 
+@pytest.mark.parametrize("tightened", [False, True])
+def test_a_timeout_that_would_have_come_anyway_is_no_delivery_of_an_action(tightened):
+    """Trio ends sleeps and timeouts with `Cancelled` too; only one whose deadline the action changed counts."""
+
+    async def scenario(sim: Simulation) -> None:
+        stopped = []
+        with trio.move_on_after(50) as scope:
+
+            def stop() -> None:
+                stopped.append(True)
+                if tightened:
+                    scope.deadline = sim.now + 1
+
+            sim.action("stop", stop)
+            await trio.sleep(2)
+            await trio.sleep(60)
+        for _ in stopped:
+            await trio.lowlevel.checkpoint()
+
+    report = sweep(scenario, cancel="stop")
+
+    cancelled = {SOURCE[location.line - 1].strip() for _, location in report.coverage.cancelled}
+    assert ({"await trio.sleep(2)", "await trio.sleep(60)"} if tightened else set()) == cancelled
+
+
 def test_an_async_action_runs_beside_the_scenario_and_is_timed():
     """`await session.close()` from outside: started at each step, waited for, its duration is the shutdown."""
 
