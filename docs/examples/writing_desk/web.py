@@ -57,7 +57,8 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
+            await stay(receive, send)
             return
         try:
             answer = await self._answer(scope, receive, send)
@@ -114,6 +115,13 @@ class Front:
                 await send({"type": "http.response.body", "body": data, "more_body": True})
             nursery.cancel_scope.cancel(reason="the turn is over")
         await send({"type": "http.response.body", "body": b""})
+
+
+async def stay(receive: Receive, send: Send) -> None:
+    """There is nothing to start or to stop here: the agent is older than the server, and outlives it."""
+    for phase in ("startup", "shutdown"):
+        await receive()
+        await send({"type": f"lifespan.{phase}.complete"})
 
 
 async def cancel_when_gone(receive: Receive, turn: youyou.RunningTurn) -> None:
