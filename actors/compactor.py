@@ -64,7 +64,7 @@ class Compactor:
         if (problem := fixed_text_problem(fixed, window, config.compact_threshold)) is not None:
             raise CompactError(problem)
         if await self._allowed(tools):
-            await self._compact(tools, int(config.compact_threshold * window) - fixed)
+            await self._compact(tools, int(config.compact_threshold * window) - fixed, window)
 
     async def after_overflow(self, tools: tuple[ToolSpec, ...], error: AgentError) -> None:
         """Compact because the provider refused the request as too long.
@@ -73,9 +73,11 @@ class Compactor:
             AgentError: ``error``, where a hook forbids it or nothing can be made smaller.
         """
         meter = self.desk.journal.transcript.meter
-        # The provider knows better than the estimate: half of what was sent is the new bound.
-        room = meter.estimate(self.desk.system, tools) // 2 - meter.fixed(self.desk.system, tools)
-        if not await self._allowed(tools) or not await self._compact(tools, max(room, 1)):
+        # The provider knows better: its window is no larger than what was sent, and half of that is the new bound.
+        sent = meter.estimate(self.desk.system, tools)
+        room = sent // 2 - meter.fixed(self.desk.system, tools)
+        window = min(sent, self.desk.setup.model.context_window)
+        if not await self._allowed(tools) or not await self._compact(tools, max(room, 1), window):
             raise error
 
     async def _allowed(self, tools: Sequence[ToolSpec]) -> bool:
@@ -91,12 +93,12 @@ class Compactor:
             await desk.report(outcome.error)
         return outcome.abort is None and not desk.control.stopping
 
-    async def _compact(self, tools: tuple[ToolSpec, ...], room: int) -> bool:
+    async def _compact(self, tools: tuple[ToolSpec, ...], room: int, window: int) -> bool:
         """Replace old history by what fits into ``room`` tokens. False: nothing became smaller, or a stop came."""
         desk, transcript = self.desk, self.desk.journal.transcript
         before = transcript.meter.estimate(desk.system, tools)
         history = transcript.history
-        kind, messages = "summary", await self._summarised(history)
+        kind, messages = "summary", await self._summarised(history, keep_budget(window))
         if desk.control.stopping:
             return False
         if messages is None:
@@ -115,12 +117,11 @@ class Compactor:
         await desk.say(ContextCompacted(kind, before, after))
         return True
 
-    async def _summarised(self, history: Sequence[Message]) -> tuple[Message, ...] | None:
+    async def _summarised(self, history: Sequence[Message], keep: int) -> tuple[Message, ...] | None:
         """History with its old part summarised. None: no summary could be had."""
         if not self.state.breaker.allows():
             return None
-        meter, window = self.desk.journal.transcript.meter, self.desk.setup.model.context_window
-        split = split_history(history, keep_budget(window), meter.size)
+        split = split_history(history, keep, self.desk.journal.transcript.meter.size)
         if split is None:
             return None
         summary = await self._summary(split)

@@ -70,6 +70,7 @@ def _restore(actor: SessionActor, resumed: Resumed, events: Sequence[SessionEven
     state = actor.state
     state.journal.next_seq = resumed.next_seq
     state.journal.transcript.replace(resumed.history)
+    state.journal.transcript.meter.relearn(resumed.meter)
     state.numbering.last = resumed.next_sequence - 1
     state.turns = resumed.turns
     state.usage = resumed.usage

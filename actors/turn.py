@@ -209,6 +209,7 @@ class Turn:
                 "status": control.outcome or TurnStatus.CANCELLED,
                 "usage": converter.unstructure(self.desk.usage),
                 "sequence": self._marked,
+                "meter": self.desk.journal.transcript.meter.learnt(),
             },
         )
 

@@ -67,6 +67,7 @@ class Resumed:
     ``synthetic``: results for calls without one, to be stored at once. ``started``: ids of all calls that began to run.
     ``turns``: how many turns there were. ``next_sequence``: of the next event to the host, one after the last stored
     mark. ``next_seq``: of the next stored event. ``memory_mark``: messages up to this seq have been extracted.
+    ``meter``: what was learnt about the size of requests, for `TokenMeter.relearn`.
     """
 
     config: SessionConfig | None
@@ -80,6 +81,7 @@ class Resumed:
     usage: TokenUsage
     memory_mark: int
     last_turn: LastTurn | None
+    meter: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 def resume(events: Sequence[SessionEvent], notices: Notices) -> Resumed:
@@ -103,6 +105,7 @@ def resume(events: Sequence[SessionEvent], notices: Notices) -> Resumed:
         usage=facts.usage,
         memory_mark=facts.memory_mark,
         last_turn=facts.newest_turn(),
+        meter=facts.meter,
     )
 
 
@@ -135,6 +138,7 @@ class _Facts:
     seq: int = 0
     usage: TokenUsage = attrs.field(factory=TokenUsage)
     memory_mark: int = 0
+    meter: Mapping[str, Any] = attrs.field(factory=dict)
     last_turn: LastTurn | None = None
     begun: dict[str, LastTurn] = attrs.field(factory=dict)  # a turn may continue any earlier one
 
@@ -163,7 +167,7 @@ class _Facts:
             case "title", str():
                 self.title = value
             case "compaction", Mapping():
-                self.record = _record(value) or self.record
+                self._compact(value)
             case "tool_started", {"call_id": str() as call_id}:
                 self.started.add(clean(call_id))
             case "turn_started", {"turn_id": str() as turn_id}:
@@ -177,6 +181,12 @@ class _Facts:
             case "step_ended", {"turn_id": str() as turn_id}:
                 self._end_step(turn_id, value)
 
+    def _compact(self, value: Mapping[str, Any]) -> None:
+        record = _record(value)
+        if record is not None:
+            # Of what was reported only the ratio is true of a history that was replaced.
+            self.record, self.meter = record, {key: self.meter[key] for key in self.meter if key == "ratio"}
+
     def _begin_turn(self, turn_id: str, value: Mapping[str, Any]) -> None:
         self.turns = max(self.turns + 1, _number(value, "number"))
         self._mark(value)
@@ -186,6 +196,8 @@ class _Facts:
     def _end_turn(self, turn_id: str, value: Mapping[str, Any]) -> None:
         self._mark(value)
         self.usage += _structured(value.get("usage"), TokenUsage) or TokenUsage()
+        if isinstance(meter := value.get("meter"), Mapping):
+            self.meter = meter
         if self.last_turn is not None and self.last_turn.turn_id == turn_id:
             status = _structured(value.get("status"), TurnStatus) or TurnStatus.FAILED
             self._update(attrs.evolve(self.last_turn, status=status))

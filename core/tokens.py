@@ -11,9 +11,10 @@ No text is read twice: each message is measured once, when it is appended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import singledispatch
 from math import ceil
+from typing import Any
 
 import attrs
 import msgspec
@@ -164,6 +165,23 @@ class TokenMeter:
             return
         self._last = _Reported(tokens, *sent)
         self._ratio = min(max(tokens / max(1, sum(sent)), _LOWEST_RATIO), _HIGHEST_RATIO)
+
+    def learnt(self) -> dict[str, float]:
+        """What the provider's reports have taught, as JSON data: a resumed session goes on with it."""
+        if self._last is None:
+            return {"ratio": self._ratio}
+        return {"ratio": self._ratio, **attrs.asdict(self._last)}
+
+    def relearn(self, learnt: Mapping[str, Any]) -> None:
+        """Go on from what an earlier meter had learnt of this history. What is no such data is passed over."""
+        ratio = learnt.get("ratio")
+        if isinstance(ratio, int | float):
+            self._ratio = min(max(ratio, _LOWEST_RATIO), _HIGHEST_RATIO)
+        match learnt:
+            case {"tokens": int() as tokens, "history": int() as history, "fixed": int() as fixed} if (
+                history <= self._history
+            ):
+                self._last = _Reported(tokens, history, fixed)
 
     def _fixed_estimate(self, system: SystemPrompt, tools: Sequence[ToolSpec]) -> int:
         if self._fixed is None or self._fixed[0] != system or self._fixed[1] != tools:

@@ -64,6 +64,9 @@ class Model(StrictProvider):
     used up.
     """
 
+    summary_prefix = SUMMARY_PROMPT.strip()[:40]
+    """How a request for a summary begins."""
+
     def __init__(self, window: int = 100_000) -> None:
         super().__init__([], models=[ModelInfo("scripted", "Scripted", window)])
         self.limit: int | None = None
@@ -106,7 +109,7 @@ class Model(StrictProvider):
         if request.system.stable == EXTRACTION:
             return self.extracted
         first = request.messages[0] if request.messages else None
-        if isinstance(first, UserMessage) and text_of(first.content).startswith(SUMMARY_PROMPT.strip()[:40]):
+        if isinstance(first, UserMessage) and text_of(first.content).startswith(self.summary_prefix):
             return self.summarised
         return self.asked
 

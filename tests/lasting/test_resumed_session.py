@@ -1,0 +1,283 @@
+"""What a resumed session goes on with: everything that was said and decided, nothing done twice (semantics 7)."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from youyou import (
+    AssistantMessage,
+    MessageStatus,
+    Metadata,
+    ModelInfo,
+    ModelNotSupported,
+    SessionConfig,
+    SessionEnd,
+    SessionNotFound,
+    SessionStart,
+    SystemMessage,
+    TextDelta,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from youyou.testing.scripted import call, calls, say
+
+
+def asked(call_id: str, response_id: str = "r") -> ToolCall:
+    return ToolCall(call_id, "write", {}, response_id=response_id)
+
+
+STARTED_A = Metadata("tool_started", {"call_id": "a", "arguments": {}})
+
+BROKEN = {
+    "after a call": [UserMessage("go"), asked("a")],
+    "after a call that had started": [UserMessage("go"), asked("a"), STARTED_A],
+    "after one result of two": [UserMessage("go"), asked("a"), asked("b"), STARTED_A, ToolResult("b", "done")],
+    "with a result that matches nothing": [UserMessage("go"), ToolResult("x", "?"), AssistantMessage("hm")],
+    "with an id used twice": [
+        UserMessage("go"),
+        *(asked("a", "r1"), ToolResult("a", "one"), asked("a", "r2"), ToolResult("a", "two")),
+    ],
+    "with two calls of one id": [UserMessage("go"), asked("a"), asked("a"), ToolResult("a", "1"), ToolResult("a", "2")],
+    "with calls without an id": [UserMessage("go"), asked(""), asked(""), ToolResult("", "1")],
+    "with an unanswered call far in the past": [
+        *(UserMessage("go"), asked("a", "r1"), AssistantMessage("never mind")),
+        *(UserMessage("and?"), AssistantMessage("well")),
+    ],
+    "with a blank message": [UserMessage("go"), AssistantMessage(" \n"), UserMessage("hello?")],
+    "with nothing in it": [],
+    "with metadata of the future": [Metadata("new_thing", {"x": [1]}), UserMessage("go"), Metadata("compaction", "?")],
+}
+
+
+@pytest.mark.parametrize("log", BROKEN.values(), ids=BROKEN)
+async def test_any_log_resumes_and_takes_a_message(log, lasting, autojump_clock):
+    """Wherever a log ends, whatever it holds: the next request is sendable, and nothing of it is run."""
+    lasting.tool("write", mutating=True)
+    await lasting.keep("s", Metadata("session_config", {}), *log)
+    lasting.says(say("here I am"), say("still here"))
+
+    for text in ("hello", "hello again"):
+        async with lasting.resumed("s") as session:
+            assert "completed" == (await lasting.turn(session, text)).status
+
+    assert 0 == lasting.runs["write"]
+    assert ["user: hello", "assistant: here I am", "user: hello again", "assistant: still here"] == lasting.stored("s")[
+        -4:
+    ]
+
+
+async def test_calls_without_a_result_are_answered_once_in_the_log_too(lasting, lines, autojump_clock):
+    """Started: outcome unknown. Not started: skipped. Stored at the first resume, and not again at the second."""
+    lasting.tool("write", mutating=True)
+    started = Metadata("tool_started", {"call_id": "b", "arguments": {}})
+    await lasting.keep("s", UserMessage("go"), asked("a"), asked("b"), asked("c"), started, ToolResult("c", "done"))
+
+    for _ in range(2):
+        async with lasting.resumed("s") as session:
+            history = lines(session.history)
+
+    answered = ["skipped a", "unknown b"]
+    assert ["user: go", "call a", "call b", "call c", *answered, "ok c"] == history
+    assert ["user: go", "call a", "call b", "call c", "ok c", *answered] == lasting.stored("s")
+
+
+async def test_an_old_log_without_configuration_gets_the_defaults(lasting, autojump_clock):
+    """A log of messages alone: the agent's own model and settings."""
+    lasting.configure(temperature=0.5)
+    await lasting.keep("s", UserMessage("hi"), AssistantMessage("hello"))
+    lasting.says(say("yes"))
+
+    async with lasting.resumed("s") as session:
+        await lasting.turn(session, "still there?")
+
+    assert [("scripted", 0.5)] == [(request.model_id, request.temperature) for request in lasting.model.asked]
+    assert [2] == [fact["number"] for fact in lasting.facts("turn_started", "s")]
+
+
+async def test_the_configuration_comes_back(lasting, autojump_clock):
+    """What the session was opened with shapes its requests after a resume as before."""
+    lasting.model._models = (*lasting.model._models, ModelInfo("other", "Other", 50_000))
+    lasting.model.answer = lambda _: say("ok")
+    config = SessionConfig(
+        "other", "Speak Latin.", temperature=0.1, max_tokens=99, reasoning_effort="low", metadata={"k": 1}
+    )
+    async with lasting.agent() as agent, await agent.new_session(config) as session:
+        await lasting.turn(session)
+    async with lasting.resumed(session.id) as session:
+        await lasting.turn(session)
+
+    first, second = lasting.model.asked
+    for name in ("model_id", "system", "temperature", "max_tokens", "reasoning_effort", "metadata"):
+        assert getattr(first, name) == getattr(second, name)
+    assert ("other", 99) == (second.model_id, second.max_tokens)
+    assert "Speak Latin." in second.system.stable
+
+
+async def test_a_model_that_is_gone_is_said_and_the_slot_is_free(lasting, autojump_clock):
+    """A stored session whose model nobody offers cannot be resumed; another one can be opened."""
+    await lasting.keep("s", Metadata("session_config", {"model_id": "gone"}), UserMessage("hi"))
+    async with lasting.agent() as agent:
+        with pytest.raises(ModelNotSupported, match="gone"):
+            await agent.resume_session("s")
+        await (await agent.new_session()).close()
+
+
+@pytest.mark.parametrize(("storage", "word"), [(True, "the session storage has none"), (False, "no session storage")])
+async def test_a_session_that_is_not_there_is_not_found(storage, word, lasting, autojump_clock):
+    """Unknown id, or nothing to look in: the error says which."""
+    lasting.store = lasting.store if storage else None
+    async with lasting.agent() as agent:
+        with pytest.raises(SessionNotFound, match=word):
+            await agent.resume_session("nobody")
+        await (await agent.new_session()).close()
+
+
+async def test_sequence_and_turn_numbers_go_on(lasting, autojump_clock):
+    """No number of an event or a turn is given twice, also across a turn that died without an end."""
+    lasting.model.answer = lambda _: say("hello", " there")
+    seen = []
+    session_id = None
+    for _ in range(3):
+        async with lasting.agent() as agent:
+            session = await (agent.resume_session(session_id) if session_id else agent.new_session())
+            async with session:
+                session_id = session.id
+                turn = await session.send_message("hi")
+                seen += [(event.turn_id, event.sequence) async for event in turn]
+        await lasting.keep(session_id, Metadata("turn_started", {"turn_id": "died", "number": 0, "sequence": 0}))
+
+    numbers = [sequence for _, sequence in seen]
+    assert list(range(1, len(seen) + 1)) == numbers
+    assert [1, 3, 5] == [fact["number"] for fact in lasting.facts("turn_started", session_id) if fact["number"]]
+
+
+async def test_the_title_stays(lasting, autojump_clock):
+    """A title, set or taken from the first text, is not replaced by what is said after a resume."""
+    lasting.model.answer = lambda _: say("hello")
+    titles = {}
+    for chosen in (None, "Mine"):
+        async with lasting.session() as session:
+            await lasting.turn(session, "the first words")
+            if chosen:
+                await session.set_title(chosen)
+        async with lasting.resumed(session.id) as session:
+            await lasting.turn(session, "other words")
+        (summary,) = await lasting.store.find_session(session.id)
+        titles[chosen] = summary.title
+
+    assert {None: "the first words", "Mine": "Mine"} == titles
+
+
+async def test_usage_adds_up(lasting, autojump_clock):
+    """The tokens of all turns, before and after."""
+    lasting.model.answer = lambda _: say("hello", usage=TokenUsage(10, 2))
+    async with lasting.session() as session:
+        await lasting.turn(session)
+    async with lasting.resumed(session.id) as session:
+        assert TokenUsage(10, 2) == session.usage
+        await lasting.turn(session)
+        assert TokenUsage(20, 4) == session.usage
+
+
+async def test_no_session_start_hook_runs_but_its_end_does(lasting, autojump_clock):
+    """Resuming is not beginning; ending is ending, each time."""
+    ran = []
+
+    async def note(event):
+        ran.append(type(event).__name__)
+
+    lasting.on(SessionStart, note)
+    lasting.on(SessionEnd, note)
+    async with lasting.session() as session:
+        pass
+    async with lasting.resumed(session.id):
+        pass
+
+    assert ["SessionStart", "SessionEnd", "SessionEnd"] == ran
+
+
+async def cancelled(lasting, session, text):
+    """A turn that is cancelled after some words."""
+    lasting.says([TextDelta("half a"), 60.0])
+    turn = await session.send_message(text)
+    await trio.sleep(1)
+    turn.cancel()
+    await turn.result()
+
+
+async def test_the_note_of_an_interrupted_message_stands_once(lasting, lines, autojump_clock):
+    """Live, after a second cancelled turn, after a resume and after another one: one note for each, never stored."""
+    note = f"note: {lasting.config.notices.interrupted_message}"
+    async with lasting.session() as session:
+        await cancelled(lasting, session, "one")
+        await cancelled(lasting, session, "two")
+        lasting.says(say("ok"))
+        await lasting.turn(session, "three")
+    for text in ("four", "five"):
+        async with lasting.resumed(session.id) as session:
+            lasting.says(say("ok"))
+            await lasting.turn(session, text)
+
+    half = "assistant: half a [cancelled]"
+    expected = ["user: one", half, note, "user: two", half, note, "user: three"]
+    assert expected == lines(lasting.model.asked[2].messages)
+    assert [*expected, "assistant: ok", "user: four", "assistant: ok", "user: five"] == lines(
+        lasting.model.asked[-1].messages
+    )
+    assert [] == [line for line in lasting.stored(session.id) if line == note]
+
+
+async def test_an_incomplete_message_of_an_old_log_gets_its_note(lasting, lines, autojump_clock):
+    """A log that knows no causes: an incomplete message was cancelled."""
+    await lasting.keep("s", UserMessage("hi"), AssistantMessage("hel", MessageStatus.INCOMPLETE))
+    lasting.says(say("ok"))
+    async with lasting.resumed("s") as session:
+        await lasting.turn(session, "go on")
+
+    assert SystemMessage(lasting.config.notices.interrupted_message) == lasting.model.asked[0].messages[2]
+
+
+async def test_results_of_a_later_process_find_their_calls(lasting, lines, autojump_clock):
+    """Ids that a provider repeats in every round stay unique, and paired, across resumes."""
+    lasting.tool("write")
+    for _ in range(3):
+        lasting.says(calls(call("write", id="call_0"), call("write", id="call_0")), say("done"))
+    session_id = None
+    for _ in range(3):
+        async with lasting.agent() as agent:
+            session = await (agent.resume_session(session_id) if session_id else agent.new_session())
+            async with session:
+                session_id = session.id
+                await lasting.turn(session)
+
+    ids = [message.call_id for message in session.history if isinstance(message, ToolCall)]
+    assert 6 == len(set(ids))
+    assert ids == [message.call_id for message in session.history if isinstance(message, ToolResult)]
+
+
+@pytest.mark.parametrize("ends", ["text", "tools", "cancelled", "failed"])
+async def test_the_next_request_is_the_same_as_it_would_have_been(ends, lasting, lines, autojump_clock):
+    """A session that goes on, and the same one resumed: one more message makes the same request of both."""
+    lasting.tool("write")
+    async with lasting.session() as session:
+        match ends:
+            case "text":
+                lasting.says(say("hello"))
+            case "tools":
+                lasting.says(calls(call("write", id="a"), call("write", id="b"), text="I will"), say("done"))
+            case "failed":
+                lasting.says([TextDelta("oh"), OSError("gone")])
+        await (cancelled(lasting, session, "go") if ends == "cancelled" else lasting.turn(session))
+        log = lasting.store.events(session.id)
+        lasting.says(say("live"))
+        await lasting.turn(session, "next")
+    await lasting.store.save_events("copy", log)
+    lasting.says(say("again"))
+    async with lasting.resumed("copy") as session:
+        await lasting.turn(session, "next")
+
+    live, again = lasting.model.asked[-2:]
+    assert live.messages == again.messages
+    assert (live.system, live.tools) == (again.system, again.tools)
