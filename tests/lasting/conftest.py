@@ -145,7 +145,7 @@ class Store(InMemorySessionStorage):
         raise OSError(f"write {number} failed")
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, slots=False)
 class Lasting:
     """Parts are added before an agent is opened; several agents may follow each other on the same stores."""
 
