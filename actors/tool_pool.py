@@ -156,7 +156,7 @@ class ToolPool:
         box.tighten(math.inf)
         assert self.home is not None and box.waiter is not None
         with self.lifetime.following(box), job.control.clock.tool(box), box.waiter:
-            job.context.copy().run(partial(self.home.start_soon, self._execute, run, name=job.name))
+            self.home.start_soon(self._execute, run, name=job.name)  # in the job's context, as this task
             await run.done.wait()
         if run.bug is not None:
             raise run.bug
