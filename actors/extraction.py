@@ -16,6 +16,7 @@ import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ..core.answers import items_of
 from ..core.chance import new_id
 from ..core.memories import decide, extraction_prompt, extraction_text, parse_answer
 from ..core.ports import MemoryStorage
@@ -32,7 +33,7 @@ from .mailbox import Reply, post, refuse_all
 from .model_stream import Quiet, Response, read_response
 from .recall import memory_error
 from .serving import serving
-from .user_code import UserCodeError, call_user
+from .user_code import UserCodeError, call_sync, call_user
 
 logger: logging.Logger = logging.getLogger("youyou")
 
@@ -155,7 +156,7 @@ class MemoryExtractor:
     ) -> tuple[Memory, ...]:
         query = " ".join(render(message for message in messages if isinstance(message, UserMessage)).split())[:1_000]
         found = await call_user(self.lifetime, storage.search, namespace, query, limit)
-        return tuple(found)[:limit]
+        return call_sync(self.lifetime, items_of, found, Memory)[:limit]
 
     async def _ask(self, request: Extract, messages: list[Message], shown: tuple[Memory, ...]) -> str:
         config = request.setup.config

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import trio
 
+from ..core.answers import items_of
 from ..core.text import clean
 from ..messages.content import UserInput, text_of
 from ..messages.errors import AgentError, MemoryStorageError
 from ..messages.records import Memory
 from .desk import Desk
-from .user_code import UserCodeError, call_user
+from .user_code import UserCodeError, call_sync, call_user
 
 
 async def recall(desk: Desk, user_input: UserInput) -> tuple[Memory, ...]:
@@ -29,7 +30,7 @@ async def recall(desk: Desk, user_input: UserInput) -> tuple[Memory, ...]:
             found = await call_user(
                 desk.lifetime, storage.search, config.memory_namespace, query, config.memory_max_items
             )
-            return tuple(found)[: config.memory_max_items]
+            return call_sync(desk.lifetime, items_of, found, Memory)[: config.memory_max_items]
         except UserCodeError as error:
             raise memory_error("the turn goes on without memories: searching failed", error) from error.cause
     raise MemoryStorageError(

@@ -19,13 +19,14 @@ import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ..core.answers import items_of
 from ..core.ports import SessionStorage
 from ..messages.errors import AgentError, StorageError
 from ..messages.records import SessionEvent
 from .lifetime import Lifetime
 from .mailbox import Reply
 from .session_log import SessionLog
-from .user_code import UserCodeError, call_user
+from .user_code import UserCodeError, call_sync, call_user
 
 logger: logging.Logger = logging.getLogger("youyou")
 
@@ -206,6 +207,8 @@ class Recorder:
             with trio.move_on_after(self.timeout), self.lifetime.work():
                 try:
                     stored = await call_user(self.lifetime, self.storage.load_session, load.session_id)
+                    if stored is not None:
+                        stored = call_sync(self.lifetime, items_of, stored, SessionEvent)
                     reply.answer(self.log_of(load.session_id).joined(stored))
                 except UserCodeError as error:
                     reply.answer(_storage_error("loading", error))
