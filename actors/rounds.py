@@ -68,7 +68,7 @@ class Rounds:
             if response.calls:
                 await self._carry_out(response, rounds)
                 if self.assignment.single:
-                    break
+                    return response.text
             elif self.assignment.single or not self.desk.control.steering:
                 return response.text
         return self.desk.text

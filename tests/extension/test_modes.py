@@ -65,6 +65,20 @@ async def test_single_shot_is_one_request_without_tools(stage: Any, autojump_clo
     assert {} == stage.runs
 
 
+@pytest.mark.parametrize("text", ["I would look", ""])
+async def test_a_single_shot_step_is_one_request_too(stage: Any, autojump_clock: Any, text: str) -> None:
+    """Calls in it bring no second request; its own text is its output, even an empty one, not an earlier text."""
+    stage.tool("look")
+    stage.pipeline(Step("a", "x"), Step("b", "y", mode=SingleShot()), Step("c", "z: {steps.b}"))
+    stage.says(say("before"), calls("look", text=text), say("done"))
+
+    async with stage.session() as session:
+        result = await stage.turn(session)
+
+    assert ["x", "y", f"z: {text}"] == stage.asked()
+    assert (TurnStatus.COMPLETED, {}) == (result.status, stage.runs)
+
+
 @pytest.mark.parametrize(
     ("mode", "attempts"),
     [(SingleShot(), 3), (SingleShot(RetryPolicy(2, 100, jitter=0.0)), 2), (SingleShot(RetryPolicy(1)), 1)],

@@ -128,6 +128,20 @@ async def test_a_single_shot_hands_it_back(stage: Any, autojump_clock: Any) -> N
     assert 1 == len(stage.requests)
 
 
+async def test_a_single_shot_step_leaves_it_to_the_next(stage: Any, autojump_clock: Any) -> None:
+    """One request is one request: it is delivered behind the next step's prompt."""
+    stage.pipeline(Step("a", "first", mode=SingleShot()), Step("b", "second: {steps.a}"))
+    stage.says([TextDelta("so"), 2.0, Done()], say("done"))
+    async with stage.session() as session:
+        turn = await session.send_message("go")
+        await trio.sleep(1)
+        assert turn.steer(MORE)
+        result = await turn.result()
+
+    assert [0, 1] == [heard(request.messages) for request in stage.requests]
+    assert (["first", "and this"], "done", ()) == (stage.asked(), result.text, result.undelivered)
+
+
 async def test_a_pipeline_takes_it_into_its_step(stage: Any, autojump_clock: Any) -> None:
     """The step that runs is asked once more; its new answer is its output."""
     stage.pipeline(Step("a", "first"), Step("b", "second: {steps.a}"))

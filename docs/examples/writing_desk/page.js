@@ -67,7 +67,10 @@ function line(className, text = "") {
 const label = (name) => state.profiles.flatMap((each) => each.tools).find((tool) => tool.name === name)?.label ?? name;
 
 const tell = {
-  TextDelta({ text }) { (state.said ??= line("assistant")).append(text); },
+  TextDelta({ text }) {
+    (state.said ??= line("assistant")).append(text);
+    state.said.scrollIntoView({ block: "end" });
+  },
   ToolCallStart({ call_id, tool_name }) {
     state.said = null;
     state.tools.set(call_id, line("tool", `${label(tool_name)} …`));
