@@ -276,7 +276,9 @@ class Session:
         grace = check_grace(grace)
         refuse_waiting(self._runtime.lifetime, "session.close()")
         self._closed = True
-        error = await insist(self._actor.box, lambda reply: CloseSession(True, "session_closed", grace, reply))
+        error: AgentError | None = await insist(
+            self._actor.box, lambda reply: CloseSession(True, "session_closed", grace, reply)
+        )
         if error is not None:
             raise error
 
