@@ -11,6 +11,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from weakref import WeakSet
 
 import attrs
 import trio
@@ -42,13 +43,17 @@ Said = Sequence[tuple[int, Message]]
 
 @attrs.frozen(eq=False)
 class Extract:
-    """To the extractor: take in what was said. Who waits has a ``reply``; otherwise ``tell`` gets the answer."""
+    """To the extractor: take in what was said. Who waits has a ``reply``; otherwise ``tell`` gets the answer.
+
+    ``scope``: around the work, now or later; cancelled by who no longer wants it.
+    """
 
     setup: SessionSetup
     session_id: str
     said: Said
     tell: Callable[[Extracted], object]
     reply: Reply[Extracted] | None
+    scope: trio.CancelScope = attrs.Factory(trio.CancelScope)
 
 
 @attrs.define(eq=False)
@@ -60,6 +65,7 @@ class MemoryFeed:
     session_id: str
     tell: Callable[[Extracted], object] = lambda _: None
     _said: list[tuple[int, Message]] = attrs.Factory(list)
+    _handed_over: WeakSet[Extract] = attrs.Factory(WeakSet)
 
     def see(self, seq: int, message: Message) -> None:
         """A message was stored under this number. Sync."""
@@ -69,25 +75,33 @@ class MemoryFeed:
     def checkpoint(self, turn: int) -> None:
         """After every N-th turn, hand over what was said. Sync: the turn does not wait."""
         if self._said and turn % self.setup.config.memory_checkpoint_interval == 0:
-            post(self.extractor.box, self._hand_over(None))
+            self._hand_over(None)
 
     async def extract_all(self) -> Extracted | None:
         """Hand over what is left and wait for what comes of it, within ``memory_timeout_ms``.
 
-        Cancellation: a checkpoint; the extraction may still happen.
+        Cancellation: a checkpoint. Who stops waiting stops what was handed over, checkpoints before it included: it is
+        made good after a resume.
         """
         if self.setup.registry.memory_storage is None:
             return None
         answering, waiting = trio.open_memory_channel[Extracted](1)
         timeout = self.setup.config.memory_timeout_ms / 1000
-        with waiting, trio.move_on_after(timeout), suppress(trio.EndOfChannel):
-            if post(self.extractor.box, self._hand_over(Reply(answering))):
-                return await waiting.receive()
-        return None
+        try:
+            with waiting, trio.move_on_after(timeout), suppress(trio.EndOfChannel):
+                if self._hand_over(Reply(answering)):
+                    return await waiting.receive()
+            return None
+        finally:
+            for request in self._handed_over:
+                request.scope.cancel("the session no longer waits for its memories")
 
-    def _hand_over(self, reply: Reply[Extracted] | None) -> Extract:
+    def _hand_over(self, reply: Reply[Extracted] | None) -> bool:
+        """Whether the extractor is there to take it."""
         said, self._said = tuple(self._said), []
-        return Extract(self.setup, self.session_id, said, self.tell, reply)
+        request = Extract(self.setup, self.session_id, said, self.tell, reply)
+        self._handed_over.add(request)
+        return post(self.extractor.box, request)
 
 
 @attrs.define(eq=False)
@@ -123,16 +137,19 @@ class MemoryExtractor:
         said = sorted({**dict(self._backlog.pop(request.session_id, [])), **dict(request.said)}.items())
         if not said:
             return Extracted(None, None)
-        error: AgentError = MemoryStorageError("the extraction was cut")
         timeout = request.setup.config.memory_timeout_ms / 1000
-        with self.lifetime.work(trio.current_time() + timeout):
-            error = MemoryStorageError(f"extracting memories took longer than {timeout:g} s; it is tried again later")
+        error: AgentError = MemoryStorageError(
+            f"extracting memories took longer than {timeout:g} s; it is tried again later"
+        )
+        with request.scope, self.lifetime.work(trio.current_time() + timeout):
             try:
                 await self._extract(request, [message for _, message in said])
             except AgentError as failure:
                 error = failure
             else:
                 return Extracted(said[-1][0], None)
+        if request.scope.cancelled_caught:
+            error = MemoryStorageError("the session closed before they were extracted; it is made good after a resume")
         logger.warning("memories of session %s: %s", request.session_id, error)
         self._backlog = {request.session_id: said}
         return Extracted(None, error)

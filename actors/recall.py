@@ -5,8 +5,9 @@ from __future__ import annotations
 import trio
 
 from ..core.answers import items_of
+from ..core.memories import query_text
 from ..core.text import clean
-from ..messages.content import UserInput, text_of
+from ..messages.content import UserInput
 from ..messages.errors import AgentError, MemoryStorageError
 from ..messages.records import Memory
 from .desk import Desk
@@ -24,7 +25,7 @@ async def recall(desk: Desk, user_input: UserInput) -> tuple[Memory, ...]:
     config, storage = desk.setup.config, desk.setup.registry.memory_storage
     if storage is None:
         return ()
-    query = clean(text_of(user_input.content))
+    query = clean(query_text(user_input))
     with trio.move_on_after(config.memory_timeout_ms / 1000):
         try:
             found = await call_user(

@@ -225,6 +225,14 @@ class Lasting:
         async with self.agent() as agent, await agent.resume_session(session_id) as session:
             yield session
 
+    @asynccontextmanager
+    async def session_of(self, session_id: str | None) -> AsyncIterator[Session]:
+        """The stored session of this id in a new agent, or a new one for None."""
+        async with self.agent() as agent:
+            opening = agent.resume_session(session_id) if session_id else agent.new_session()
+            async with await opening as session:
+                yield session
+
     async def turn(self, session: Session, text: str = "go") -> TurnResult:
         """One turn to its end."""
         return await (await session.send_message(text)).result()

@@ -140,12 +140,10 @@ async def test_sequence_and_turn_numbers_go_on(lasting, autojump_clock):
     seen = []
     session_id = None
     for _ in range(3):
-        async with lasting.agent() as agent:
-            session = await (agent.resume_session(session_id) if session_id else agent.new_session())
-            async with session:
-                session_id = session.id
-                turn = await session.send_message("hi")
-                seen += [(event.turn_id, event.sequence) async for event in turn]
+        async with lasting.session_of(session_id) as session:
+            session_id = session.id
+            turn = await session.send_message("hi")
+            seen += [(event.turn_id, event.sequence) async for event in turn]
         await lasting.keep(session_id, Metadata("turn_started", {"turn_id": "died", "number": 0, "sequence": 0}))
 
     numbers = [sequence for _, sequence in seen]
@@ -246,11 +244,9 @@ async def test_results_of_a_later_process_find_their_calls(lasting, lines, autoj
         lasting.says(calls(call("write", id="call_0"), call("write", id="call_0")), say("done"))
     session_id = None
     for _ in range(3):
-        async with lasting.agent() as agent:
-            session = await (agent.resume_session(session_id) if session_id else agent.new_session())
-            async with session:
-                session_id = session.id
-                await lasting.turn(session)
+        async with lasting.session_of(session_id) as session:
+            session_id = session.id
+            await lasting.turn(session)
 
     ids = [message.call_id for message in session.history if isinstance(message, ToolCall)]
     assert 6 == len(set(ids))
