@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import youyou
 
+from .model import StandIn
 from .profiles import PROFILES
 from .tools import TOOLS
 
@@ -23,3 +24,8 @@ def desk_agent(
     for profile in PROFILES:
         builder = builder.register_profile(profile)
     return builder if storage is None else builder.register_session_storage(storage)
+
+
+def stand_in_agent() -> youyou.AgentBuilder[youyou.HasProvider]:
+    """The same without a model behind it: ``youyou profiles writing_desk.agent:stand_in_agent``."""
+    return desk_agent(StandIn())
