@@ -9,11 +9,8 @@ from collections.abc import Callable
 
 import attrs
 
+from ..messages.content import texts
 from ..messages.jsonvalue import JsonObject, json_object
-
-
-def _texts(value: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
 
 
 @attrs.frozen
@@ -66,7 +63,7 @@ class AgentConfig:
     """Everything an agent is told at build time. Ranges are checked by ``build()`` (semantics 2)."""
 
     default_model: str
-    system_instructions: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    system_instructions: tuple[str, ...] = attrs.field(default=(), converter=texts)
     personality: str | None = None
     environment: EnvironmentContext | None = None
     tool_timeout_ms: int = 120_000

@@ -137,4 +137,4 @@ def _check_skills(names: Iterable[object], skills: Mapping[str, SkillDefinition]
     for name in names:
         if not isinstance(name, str) or name not in skills:
             known = ", ".join(skills) or "none"
-            raise SkillNotFound(f"no skill {name!r}; registered: {known}. Pass names, like skills=('commit',)")
+            raise SkillNotFound(f"no skill {name!r}; registered: {known}.")

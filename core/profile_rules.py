@@ -61,7 +61,7 @@ def _unknown_tools(place: str, names: Iterable[str], tools: Mapping[str, ToolHan
     for name in dict.fromkeys(names):
         if name not in tools:
             known = ", ".join(tools) or "none"
-            yield InvalidConfig(f"{place} names tool {name!r}; registered: {known}. Pass names, like tools=('save',)")
+            yield InvalidConfig(f"{place} names tool {name!r}; registered: {known}.")
 
 
 def _budget_problems(place: str, budget: Any) -> Iterator[AgentError]:

@@ -22,6 +22,7 @@ import attrs
 import msgspec
 
 from ..messages.chat import ToolSpec
+from ..messages.content import texts
 from ..messages.errors import InvalidConfig
 from ..messages.events import ToolOutput
 from ..messages.history import ToolCall
@@ -103,10 +104,6 @@ def _executable(execute: Callable[[ToolInput], Any]) -> Execute:
     return ThreadFunction(_Plain(execute))
 
 
-def _names(value: str | Iterable[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
 @attrs.frozen
 class Tool:
     """A tool as plain data: the only place where it is described (semantics 13 L0).
@@ -130,7 +127,7 @@ class Tool:
     parameters: JsonObject = attrs.field(converter=json_object)
     execute: Execute = attrs.field(converter=_executable)
     mutating: bool = False
-    tags: tuple[str, ...] = attrs.field(default=(), converter=_names)
+    tags: tuple[str, ...] = attrs.field(default=(), converter=texts)
     timeout_ms: int | None = None
     icon: str | None = None
     label: str | None = None
@@ -277,7 +274,7 @@ def timeout_of(handler: ToolHandler, default_ms: int) -> int:
 
 def tags_of(handler: ToolHandler) -> tuple[str, ...]:
     """Its tags, none if it has no such attribute."""
-    return _names(getattr(handler, "tags", None) or ())
+    return texts(getattr(handler, "tags", None) or ())
 
 
 def batch_is_serial(calls: Iterable[ToolCall], tools: Mapping[str, ToolHandler]) -> bool:

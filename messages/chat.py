@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -60,6 +60,11 @@ class SystemPrompt:
         return "\n\n".join(part for part in (self.stable, self.dynamic) if part)
 
 
+# Not plain tuple: mypy cannot see through a generic converter.
+def _specs(values: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
+    return tuple(values)
+
+
 @attrs.frozen
 class ChatRequest:
     """One request to a model. ``messages`` is read-only and always sendable (semantics 5)."""
@@ -67,7 +72,7 @@ class ChatRequest:
     model_id: str
     system: SystemPrompt
     messages: Sequence[Message]
-    tools: tuple[ToolSpec, ...] = ()
+    tools: tuple[ToolSpec, ...] = attrs.field(default=(), converter=_specs)
     temperature: float | None = None
     max_tokens: int | None = None
     reasoning_effort: str | None = None

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 import attrs
 import cattrs
 import msgspec
-from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from .errors import AgentError, _revive
 from .jsonvalue import JsonArray, JsonObject, json_object, thaw
@@ -42,15 +42,21 @@ def _is_attrs(cls: Any) -> bool:
     return attrs.has(get_origin(cls) or cls)
 
 
+def _private(cls: Any) -> dict[str, Any]:
+    """Private fields hold the runtime's own functions; they are no data."""
+    names = [field.name for field in attrs.fields(get_origin(cls) or cls)]
+    return {name: override(omit=True) for name in names if name.startswith("_")}
+
+
 @converter.register_unstructure_hook_factory(_is_attrs)
 def _unstructure_tagged(cls: Any) -> Callable[[Any], Any]:
-    fields = make_dict_unstructure_fn(cls, converter)
+    fields = make_dict_unstructure_fn(cls, converter, **_private(cls))
     return lambda value: {"type": cls.__name__, **fields(value)}
 
 
 @converter.register_structure_hook_factory(_is_attrs)
 def _structure_lenient(cls: Any) -> Callable[[Any, Any], Any]:
-    return make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=False)
+    return make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=False, **_private(cls))
 
 
 def _union_members(cls: Any) -> tuple[Any, ...]:

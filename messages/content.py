@@ -50,10 +50,10 @@ ContentBlock: TypeAlias = TextBlock | ImageBlock | FileBlock | ReasoningBlock
 Content: TypeAlias = str | ContentBlock | Iterable[ContentBlock]
 
 
-# Not plain tuple: mypy cannot see through a generic converter.
-def texts(values: Iterable[str]) -> tuple[str, ...]:
-    """Several texts as a tuple."""
-    return tuple(values)
+# Not plain tuple: mypy cannot see through a generic converter, and a string is no collection of letters.
+def texts(values: str | Iterable[str]) -> tuple[str, ...]:
+    """Several texts as a tuple; a single string is one text."""
+    return (values,) if isinstance(values, str) else tuple(values)
 
 
 def blocks(content: Content) -> tuple[ContentBlock, ...]:

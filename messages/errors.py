@@ -144,10 +144,11 @@ class AgentError(Exception):
         self.retry_after_ms = retry_after_ms
         super().__init__(message)
 
-    def __init_subclass__(cls, code: ErrorCode, **kwargs: Any) -> None:
+    def __init_subclass__(cls, code: ErrorCode | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.code = code
-        cls.by_code[code] = cls
+        if code is not None:  # A host's own subclass has the code of its parent and stays out of the table.
+            cls.code = code
+            cls.by_code[code] = cls
 
     @classmethod
     def of(

@@ -8,6 +8,7 @@ async for event in turn:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -15,10 +16,19 @@ from typing import Any, TypeAlias
 import attrs
 
 from .chat import ReasoningDelta, TextDelta, TokenUsage
-from .content import UserInput
+from .content import UserInput, texts
 from .errors import AgentError
 from .history import ToolResult
 from .jsonvalue import JsonObject, freeze, json_object
+
+
+# Not plain tuple: mypy cannot see through a generic converter.
+def _inputs(values: Iterable[UserInput]) -> tuple[UserInput, ...]:
+    return tuple(values)
+
+
+def _results(values: Iterable[ToolResult]) -> tuple[ToolResult, ...]:
+    return tuple(values)
 
 
 class TurnStatus(StrEnum):
@@ -121,7 +131,7 @@ class TurnComplete:
     text: str
     usage: TokenUsage
     error: AgentError | None = None
-    undelivered: tuple[UserInput, ...] = ()
+    undelivered: tuple[UserInput, ...] = attrs.field(default=(), converter=_inputs)
 
 
 @attrs.frozen
@@ -134,9 +144,9 @@ class TurnCancelled:
     reason: str
     text: str
     usage: TokenUsage
-    skipped: tuple[str, ...] = ()
-    interrupted: tuple[str, ...] = ()
-    undelivered: tuple[UserInput, ...] = ()
+    skipped: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    interrupted: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    undelivered: tuple[UserInput, ...] = attrs.field(default=(), converter=_inputs)
 
 
 AgentEventPayload: TypeAlias = (
@@ -175,7 +185,7 @@ class TurnResult:
     text: str
     usage: TokenUsage
     error: AgentError | None = None
-    tool_results: tuple[ToolResult, ...] = ()
-    skipped: tuple[str, ...] = ()
-    interrupted: tuple[str, ...] = ()
-    undelivered: tuple[UserInput, ...] = ()
+    tool_results: tuple[ToolResult, ...] = attrs.field(default=(), converter=_results)
+    skipped: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    interrupted: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    undelivered: tuple[UserInput, ...] = attrs.field(default=(), converter=_inputs)

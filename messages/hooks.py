@@ -8,13 +8,12 @@ ctx.tap(BeforeToolUse, shorten)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import attrs
 
-from .content import UserInput
+from .content import UserInput, texts
 from .events import ToolOutput, TurnStatus
 from .jsonvalue import JsonObject, freeze, json_object
 
@@ -22,10 +21,6 @@ from .jsonvalue import JsonObject, freeze, json_object
 def utc_now() -> datetime:
     """Now, aware."""
     return datetime.now(UTC)
-
-
-def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
 
 
 @attrs.frozen(kw_only=True)
@@ -57,7 +52,7 @@ class TurnStart(_TurnPayload):
     """A turn begins. ``dynamic_sections`` may be changed and goes into the system prompt; Abort fails the turn."""
 
     user_input: UserInput = attrs.field()
-    dynamic_sections: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    dynamic_sections: tuple[str, ...] = attrs.field(default=(), converter=texts)
 
 
 @attrs.frozen

@@ -19,12 +19,18 @@ _ADVICE = "this JSON value is shared and read-only; change a copy of it: {**valu
 class JsonObject(dict[str, Any]):
     """A read-only dict of JSON values."""
 
+    def __hash__(self) -> int:  # type: ignore[override]  # a dict has none because it can change; this one cannot
+        return hash(frozenset(self.items()))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (freeze, (dict(self),))
 
 
 class JsonArray(list[Any]):
     """A read-only list of JSON values."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # as above
+        return hash(tuple(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (freeze, (list(self),))

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from .content import texts
 from .history import Message
 from .hooks import utc_now
 from .jsonvalue import freeze
@@ -49,10 +50,6 @@ def _summaries(values: Iterable[SessionSummary]) -> tuple[SessionSummary, ...]:
     return tuple(values)
 
 
-def _texts(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(values)
-
-
 @attrs.frozen
 class SessionPage:
     """Part of a session list. ``next_cursor`` is None on the last page."""
@@ -69,6 +66,6 @@ class Memory:
     namespace: str
     content: str
     source: str = ""
-    tags: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    tags: tuple[str, ...] = attrs.field(default=(), converter=texts)
     created_at: datetime = attrs.field(factory=utc_now)
     updated_at: datetime = attrs.field(factory=utc_now)

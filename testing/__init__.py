@@ -3,6 +3,7 @@
 Usable without the rest of the package: nothing in the engine knows of agents (semantics 15).
 """
 
+from ..core.normalise import normalise
 from .attempt import Attempt, Chaos
 from .conformance_memory import check_memory_storage
 from .conformance_provider import check_model_provider
@@ -54,6 +55,7 @@ __all__ = [
     "explore",
     "explored",
     "load_scenario",
+    "normalise",
     "replay",
     "say",
     "self_test",

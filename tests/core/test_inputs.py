@@ -147,7 +147,7 @@ def test_an_oversized_image_is_not_read():
         check(ImageBlock("!" * (MAX_IMAGE_BYTES * 2), "image/png"))
 
 
-@pytest.mark.parametrize("skills", [["nope"], ["commit", "nope"], "commit", ["/commit"], [None], [["commit"]]])
+@pytest.mark.parametrize("skills", [["nope"], ["commit", "nope"], "nope", ["/commit"], [None], [["commit"]]])
 def test_an_unknown_explicit_skill_is_refused(skills):
     """A skill named explicitly must be registered; the error tells the names there are."""
     with pytest.raises(SkillNotFound, match="registered: commit"):

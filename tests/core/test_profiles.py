@@ -185,7 +185,6 @@ def step(name="a", prompt="{input}", **fields):
         (domain(extends="child"), "only one level is allowed"),
         (domain(extends="d"), "only one level is allowed"),
         (domain(tools=("sav",)), "names tool 'sav'; registered: outline"),
-        (domain(tools="save"), "Pass names, like tools=('save',)"),
         (domain(exclude_tools=("sav",)), "names tool 'sav'"),
         (domain(require_tags=("read", "write")), "tags in use: chapter, read, write"),
         (domain(require_tags=("chapters",)), "no tool carries"),

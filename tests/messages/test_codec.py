@@ -203,3 +203,43 @@ def test_every_value_is_frozen(cls):
     for field in attrs.fields(cls):
         with pytest.raises(attrs.exceptions.FrozenInstanceError):
             setattr(object.__new__(cls), field.name, None)
+
+
+def tuple_fields(cls: type) -> list[str]:
+    """The fields of a class that hold a tuple."""
+    hints = get_type_hints(cls)
+    return [field.name for field in attrs.fields(cls) if "tuple[" in str(hints[field.name])]
+
+
+@pytest.mark.parametrize("cls", [cls for cls in VALUES if tuple_fields(cls)], ids=lambda cls: cls.__name__)
+def test_every_collection_becomes_a_tuple(cls):
+    """A list that is handed to a value is kept as a tuple: nobody changes it afterwards."""
+
+    @settings(max_examples=3, deadline=None, database=None)
+    @given(values_of(cls))
+    def converts(value):
+        lists = {name: list(held) for name in tuple_fields(cls) if (held := getattr(value, name)) is not None}
+        assert attrs.evolve(value, **lists) == value
+
+    converts()
+
+
+def test_a_single_string_is_one_text():
+    """A string in the place of a collection of texts is one of them, not its letters."""
+    user_input = youyou.UserInput("hi", skills="commit")
+    skill = youyou.SkillDefinition("s", "S", "d", "p", required_tools="write")
+    memory = youyou.Memory("m", "n", "text", tags="red")
+
+    assert (user_input.skills, skill.required_tools, memory.tags) == (("commit",), ("write",), ("red",))
+
+
+def test_what_a_tool_is_called_with_travels_without_its_function():
+    """A `ToolInput` is data but for its way to report, which stays behind."""
+    given_input = youyou.ToolInput("c1", "write", {"a": [1]}, print)
+    assert json.loads(to_json(given_input)) == {
+        "type": "ToolInput",
+        "call_id": "c1",
+        "tool_name": "write",
+        "arguments": {"a": [1]},
+    }
+    assert from_json(youyou.ToolInput, to_json(given_input)) == given_input

@@ -102,3 +102,13 @@ def test_the_tree_at_the_top_of_the_module_shows_every_class():
     """The drawing is complete."""
     missing = [cls.__name__ for cls in AgentError.by_code.values() if cls.__name__ not in errors.__doc__]
     assert missing == []
+
+
+def test_a_host_may_subclass_an_error():
+    """A subclass without a code of its own has its parent's, and does not take the parent's place in the table."""
+
+    class Overloaded(ProviderError):
+        """A host's own."""
+
+    assert Overloaded("x") == ProviderError("x")
+    assert AgentError.by_code[ErrorCode.PROVIDER_ERROR] is ProviderError

@@ -8,6 +8,7 @@ import pickle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from youyou.messages.history import ToolCall
 from youyou.messages.jsonvalue import DEEPEST, JsonArray, JsonObject, freeze, json_object, thaw
 
 values = st.recursive(
@@ -103,3 +104,10 @@ def test_only_a_mapping_is_an_object(value):
     assert json_object(None) == {}
     with pytest.raises(TypeError, match="a JSON object"):
         json_object(value)
+
+
+def test_equal_values_have_one_hash():
+    """What cannot change can stand in a set, and so can the messages that hold it."""
+    one = ToolCall("c", "t", {"a": [1, {"b": None}], "z": 2})
+    other = ToolCall("c", "t", {"z": 2, "a": [1, {"b": None}]})
+    assert {one} == {one, other}
