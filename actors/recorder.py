@@ -183,7 +183,7 @@ class Recorder:
 
     async def _save(self, log: SessionLog, batch: tuple[SessionEvent, ...]) -> bool:
         assert self.storage is not None
-        with self.lifetime.records(), trio.move_on_after(self.timeout):
+        with self.lifetime.records(), trio.move_on_after(self.timeout) as limit:
             try:
                 await call_user(self.lifetime, self.storage.save_events, log.session_id, batch)
             except UserCodeError as error:
@@ -191,7 +191,8 @@ class Recorder:
                 return False
             return True
         late = f"saving took longer than {self.timeout:g} s; it is tried again with the next write"
-        self._fail(log, StorageError(late))
+        cut = "saving was cut: the time to close the agent is over"
+        self._fail(log, StorageError(late if limit.cancelled_caught else cut))
         return False
 
     def _fail(self, log: SessionLog, error: AgentError) -> None:
