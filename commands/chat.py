@@ -5,8 +5,10 @@ While a turn runs the prompt stays: a line goes into the running turn, ``/cancel
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
+from contextlib import redirect_stderr, suppress
 
 import attrs
 import trio
@@ -57,6 +59,23 @@ def _farewell(options: Options, session: Session) -> str:
     return f"session {session.id[:8]}; to go on: youyou chat --resume {session.id[:8]}{db}"
 
 
+class _Complaints(io.TextIOBase):
+    """Stderr while the terminal has a screen: log lines and warnings become lines above it."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._token = trio.lowlevel.current_trio_token()
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in filter(str.strip, lines):
+            # Log lines may come from any thread.
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._view.complain, line.strip())
+        return len(text)
+
+
 @attrs.define(eq=False)
 class _Chat:
     """One conversation in a terminal."""
@@ -86,7 +105,7 @@ class _Chat:
 
     async def run(self) -> None:
         """Serve until the user leaves."""
-        with self.stops.ctrl_c(self.ctrl_c):
+        with self.stops.ctrl_c(self.ctrl_c), redirect_stderr(_Complaints(self.view)):
             async with trio.open_nursery() as screen:
                 screen.start_soon(self.terminal.run)
                 try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import attrs
@@ -16,7 +16,6 @@ import trio
 
 from ..actors.handles import Agent, Session
 from ..actors.running_turn import RunningTurn
-from ..core.ports import ModelProvider
 from ..core.sendability import sendability_problem
 from ..core.tools import Tool
 from ..messages.chat import TextDelta
@@ -91,9 +90,12 @@ class _Demo:
 
     @asynccontextmanager
     async def _agent(self) -> AsyncIterator[Agent]:
-        provider: ModelProvider = LineByLine(provider_for(self.model))
-        async with agent_builder(provider, open_storage(self.db), self.tools).build() as agent:
-            yield agent
+        async with AsyncExitStack() as stack:
+            inner = provider_for(self.model)
+            if isinstance(inner, AbstractAsyncContextManager):
+                await stack.enter_async_context(inner)
+            builder = agent_builder(LineByLine(inner), open_storage(self.db), self.tools)
+            yield await stack.enter_async_context(builder.build())
 
     async def _turns(self, agent: Agent, session: Session, plan: Sequence[PlannedTurn]) -> None:
         for planned in plan:

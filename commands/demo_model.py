@@ -7,7 +7,8 @@ or text at the speed at which a model speaks. It refuses a request that no real 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 
 import trio
 
@@ -67,7 +68,7 @@ class DemoModel:
         """The one model."""
         return (ModelInfo("scripted", "Scripted demonstration", 32_000, ModelCapabilities()),)
 
-    async def chat(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+    def chat(self, request: ChatRequest) -> Played:
         """Answer by rule.
 
         Raises:
@@ -77,13 +78,32 @@ class DemoModel:
             raise ProviderError(f"the request breaks the rules of a conversation: {problem}", retryable=False)
         asked = wanted_calls(request.messages, {spec.name for spec in request.tools})
         words = [] if asked else re.split(r"(?<=\s)(?=\S)", answer(request.messages))
-        for word in words:
-            await trio.sleep(PAUSE)
-            yield TextDelta(word)
-        for call in asked:
-            yield call
         spent = TokenUsage(_size(request.messages), len(words) + 12 * len(asked))
-        yield Done(spent, StopReason.TOOL_USE if asked else StopReason.END_TURN)
+        done = Done(spent, StopReason.TOOL_USE if asked else StopReason.END_TURN)
+        return Played([*map(TextDelta, words), *asked, done])
+
+
+class Played:
+    """A stream of events that are known already; text comes at the speed at which a model speaks."""
+
+    def __init__(self, events: Iterable[ChatEvent]) -> None:
+        self._events = deque(events)
+
+    async def __aenter__(self) -> Played:
+        await trio.lowlevel.checkpoint()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+    def __aiter__(self) -> Played:
+        return self
+
+    async def __anext__(self) -> ChatEvent:
+        if not self._events:
+            raise StopAsyncIteration
+        await trio.sleep(PAUSE if isinstance(self._events[0], TextDelta) else 0)
+        return self._events.popleft()
 
 
 def wanted_calls(messages: Sequence[Message], tools: set[str]) -> list[ToolCall]:

@@ -13,6 +13,7 @@ from ..messages.chat import ChatEvent, ChatRequest, Done, StopReason, TextDelta,
 from ..messages.content import text_of
 from ..messages.events import AgentEventPayload, ToolCallStart
 from ..messages.history import Message, ToolCall, ToolResult, UserMessage
+from .demo_model import Played
 
 Pair: TypeAlias = tuple[ToolCall, ToolResult]
 
@@ -73,12 +74,12 @@ class LineByLine:
     """A provider that asks another one about each line of the newest message and puts the calls into one response.
 
     A model of 135 million parameters asks for one thing at a time. What it asks for and what it says of the results is
-    its own choice; only the putting together is done here. A message of one line goes through as it is.
+    its own choice; only the putting together is done here. A message of one line goes through as it is. Whoever made
+    the inner provider enters and leaves it.
     """
 
     def __init__(self, inner: ModelProvider) -> None:
         self._inner = inner
-        self._entered = AsyncExitStack()
 
     @property
     def id(self) -> str:
@@ -102,9 +103,10 @@ class LineByLine:
             return self._tell(request, request.messages[:at], lines, pairs)
         return self._inner.chat(request)
 
-    async def _decide(self, request: ChatRequest, lines: Sequence[str]) -> AsyncIterator[ChatEvent]:
+    @asynccontextmanager
+    async def _decide(self, request: ChatRequest, lines: Sequence[str]) -> AsyncIterator[ChatStream]:
         """The calls that the lines ask for, in one response."""
-        calls: list[ToolCall] = []
+        calls: list[ChatEvent] = []
         usage = TokenUsage()
         for line in lines:
             for event in await self._answer(request, (*request.messages[:-1], UserMessage(line))):
@@ -114,40 +116,30 @@ class LineByLine:
                         calls.append(attrs.evolve(event, call_id=""))
                     case Done(usage=TokenUsage() as spent):
                         usage += spent
-        if not calls:
-            yield TextDelta("I found nothing to do.")
-        for call in calls:
-            yield call
-        yield Done(usage, StopReason.TOOL_USE if calls else StopReason.END_TURN)
+        found = calls or [TextDelta("I found nothing to do.")]
+        yield Played([*found, Done(usage, StopReason.TOOL_USE if calls else StopReason.END_TURN)])
 
+    @asynccontextmanager
     async def _tell(
         self, request: ChatRequest, before: Sequence[Message], lines: Sequence[str], pairs: Sequence[Pair]
-    ) -> AsyncIterator[ChatEvent]:
+    ) -> AsyncIterator[ChatStream]:
         """What came of each line, a line each."""
+        told: list[ChatEvent] = []
         usage = TokenUsage()
         for line, pair in zip(lines, pairs, strict=True):
             for event in await self._answer(request, (*before, UserMessage(line), *pair)):
                 match event:
                     case TextDelta():
-                        yield event
+                        told.append(event)
                     case Done(usage=TokenUsage() as spent):
                         usage += spent
-            yield TextDelta("\n")
-        yield Done(usage)
+            told.append(TextDelta("\n"))
+        yield Played([*told, Done(usage)])
 
     async def _answer(self, request: ChatRequest, messages: Sequence[Message]) -> list[ChatEvent]:
         asked = attrs.evolve(request, messages=tuple(messages))
         async with _opened(self._inner.chat(asked)) as stream:
             return [event async for event in stream]
-
-    async def __aenter__(self) -> LineByLine:
-        await self._entered.__aenter__()
-        if isinstance(self._inner, AbstractAsyncContextManager):
-            await self._entered.enter_async_context(self._inner)
-        return self
-
-    async def __aexit__(self, *exc: Any) -> None:
-        await self._entered.__aexit__(*exc)
 
 
 def _newest_user_message(messages: Sequence[Message]) -> int:

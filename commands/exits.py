@@ -46,9 +46,7 @@ class CommandError(Exception):
 def guarded(command: Callable[[A], int], arguments: A) -> int:
     """Run ``command``; turn what it raises into words on stderr and an exit code."""
     try:
-        code = _code_of(command, arguments)
-        sys.stdout.flush()
-        return code
+        return _flushed(_code_of(command, arguments))
     except UsageError as error:
         return _say(error, USAGE)
     except AgentCrashed as error:
@@ -61,7 +59,7 @@ def guarded(command: Callable[[A], int], arguments: A) -> int:
             raise
         return _say(error, ERROR)
     except BrokenPipeError:
-        return discard_output()
+        return _flushed(BROKEN_PIPE)
     except KeyboardInterrupt:
         return INTERRUPTED
 
@@ -74,11 +72,16 @@ def _code_of(command: Callable[[A], int], arguments: A) -> int:
         return leaving.code if isinstance(leaving.code, int) else OK
 
 
-def discard_output() -> int:
-    """Nobody reads stdout any more: have Python's last flush go nowhere, and return the exit code for that."""
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
-    return BROKEN_PIPE
+def _flushed(code: int) -> int:
+    """``code``, once what was printed is out; what cannot be written is let go, so that Python's end is quiet."""
+    for stream, fd in ((sys.stdout, 1), (sys.stderr, 2)):
+        try:
+            stream.flush()
+        except OSError as error:
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), fd)
+            code = code or (BROKEN_PIPE if isinstance(error, BrokenPipeError) else ERROR)
+    return code
 
 
 def require(package: str, extra: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import msgspec
 
-from .exits import ERROR, OK, UsageError
+from .exits import ERROR, OK, CommandError, UsageError
 
 if TYPE_CHECKING:
     from ..testing import Report
@@ -78,5 +78,8 @@ def _text(reports: Sequence[Report], with_trace: bool) -> str:
 def _write_html(reports: Sequence[Report], path: str) -> None:
     """The page of the first report that failed, or else of the first."""
     report = next((each for each in reports if not each.ok), reports[0])
-    with open(path, "w", encoding="utf-8") as page:
-        page.write(report.html())
+    try:
+        with open(path, "w", encoding="utf-8") as page:
+            page.write(report.to_html())
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 from .exits import EXIT_CODES
@@ -18,6 +19,7 @@ Parsers = Any
 def build_parser() -> argparse.ArgumentParser:
     """The parser. Each command sets ``run``, a function of the parsed arguments that returns the exit code."""
     parser = _described(argparse.ArgumentParser(prog="youyou"), "An agent runtime for Trio, on the command line.")
+    parser.add_argument("--version", action="version", version=f"youyou {version('youyou')}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_chat(commands)
     _add_demo(commands)

@@ -216,7 +216,7 @@ def _layout(typed: Buffer, live: Callable[[], str], status: Callable[[], str]) -
     from prompt_toolkit.layout.processors import AppendAutoSuggestion, BeforeInput
 
     entry = BufferControl(typed, input_processors=[BeforeInput(PROMPT, "class:prompt"), AppendAutoSuggestion()])
-    moving = Window(FormattedTextControl(lambda: ANSI(live().rstrip("\n"))), dont_extend_height=True)
+    moving = Window(FormattedTextControl(lambda: ANSI(live().removesuffix("\n"))), dont_extend_height=True)
     rows = [
         ConditionalContainer(moving, Condition(lambda: bool(live()))),
         Window(entry, dont_extend_height=True, wrap_lines=True),

@@ -7,7 +7,7 @@ view.refresh()                  # draws the rest: a few times a second
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import attrs
@@ -17,6 +17,7 @@ from ..messages.chat import ReasoningDelta, TextDelta, TokenUsage
 from ..messages.content import text_of
 from ..messages.events import (
     AgentEventPayload,
+    ErrorEvent,
     ToolCallEnd,
     ToolCallStart,
     ToolProgress,
@@ -30,6 +31,8 @@ from .rendering import Painter, finished
 
 _SPIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _SPINS_PER_SECOND = 10
+_ROOM = 7
+"""Lines for what is not live: prompt, status, empty lines, a little of what was printed."""
 
 
 class Place(Protocol):
@@ -70,15 +73,24 @@ class View:
     usage: TokenUsage = attrs.field(factory=TokenUsage)
     state: str = "idle"
     hint: str = ""
+    clock: Callable[[], float] = trio.current_time
     _text: str = ""
     _thought: str = ""
     _since: float | None = None
     _apart: bool = False
     _calls: dict[str, _Running] = attrs.Factory(dict)
+    _complaints: set[str] = attrs.Factory(set)
 
     def line(self, text: str, style: str = "") -> None:
         """Print a line."""
         self._print(self.painter.text(text, self.place.width, style))
+
+    def complain(self, text: str) -> None:
+        """Say what went wrong, once in a turn: a log line and an event may say the same."""
+        if text not in self._complaints:
+            self._complaints.add(text)
+            self._print_text()
+            self.line(f"  {text}", "yellow")
 
     def begin(self, said: str) -> None:
         """The user said this."""
@@ -87,7 +99,8 @@ class View:
 
     def started(self) -> None:
         """A turn begins."""
-        self._since = trio.current_time()
+        self._since = self.clock()
+        self._complaints.clear()
         self.state, self.hint = "running", "Ctrl-C stops"
 
     def ended(self, usage: TokenUsage) -> None:
@@ -107,11 +120,13 @@ class View:
             case ToolCallStart():
                 self._print_text()
                 text = wording.call_text(payload.tool_name, payload.arguments)
-                self._calls[payload.call_id] = _Running(text, trio.current_time())
+                self._calls[payload.call_id] = _Running(text, self.clock())
             case ToolProgress() if payload.call_id in self._calls:
                 self._calls[payload.call_id].progress = wording.progress_text(payload.progress)
             case ToolCallEnd():
                 self._print_call(payload)
+            case ErrorEvent(error=error):
+                self.complain(str(error))
             case TurnComplete() | TurnCancelled():
                 self._print_ending(payload)
             case _ if (line := wording.event_line(payload)) is not None:
@@ -137,34 +152,33 @@ class View:
         text += "".join(self._running_line(call, width) for call in self._calls.values())
         if not text and self._since is not None:
             text = self.painter.text(f"  {self._spinner()}", width, "cyan")
-        if text and not self._apart and not self._calls:
-            text = f"\n{text}"
-        lines = text.splitlines(keepends=True)
-        return "".join(lines[-max(3, self.place.height - 6) :])
+        lines = text.splitlines(keepends=True)[-max(3, self.place.height - _ROOM) :]
+        # An empty line above it, unless it goes on with what was printed, and one below.
+        above = [] if self._apart or self._calls else ["\n"]
+        return "".join([*above, *lines, "\n"] if lines else above)
 
     def _running_line(self, call: _Running, width: int) -> str:
-        spent = wording.seconds((trio.current_time() - call.since) * 1000)
+        spent = wording.seconds((self.clock() - call.since) * 1000)
         more = f"  {call.progress}" if call.progress else ""
         return self.painter.text(f"  {self._spinner()} {call.text}{more}  {spent}", width, "cyan")
 
     def _spinner(self) -> str:
-        return _SPIN[int(trio.current_time() * _SPINS_PER_SECOND) % len(_SPIN)]
+        return _SPIN[int(self.clock() * _SPINS_PER_SECOND) % len(_SPIN)]
 
     def _status(self) -> str:
         since = self._since
-        spent = f" {wording.seconds((trio.current_time() - since) * 1000)}" if since is not None else ""
+        spent = f" {wording.seconds((self.clock() - since) * 1000)}" if since is not None else ""
         session = f"session {self.session_id[:8]}"
         parts = [self.state + spent, self.hint, wording.tokens(self.usage), session, self.model]
         return " · ".join(filter(None, parts))
 
-    def _print(self, text: str) -> None:
-        self._apart = False
+    def _print(self, text: str, apart: bool = False) -> None:
+        self._apart = apart
         self.place.print_above(text, self._live())
 
     def _print_apart(self, text: str) -> None:
-        """Print with an empty line before it, unless there is one."""
-        self._print(text if self._apart else f"\n{text}")
-        self._apart = not text
+        """Print with an empty line before it, unless there is one. No text: just that line."""
+        self._print(text if self._apart else f"\n{text}", apart=not text)
 
     def _print_finished(self) -> None:
         if done := finished(self._text):
@@ -195,6 +209,7 @@ class View:
             case TurnCancelled():
                 self.line(f"  ■ {wording.ending(payload)}", "yellow")
             case TurnComplete(status=TurnStatus.FAILED):
-                self.line(f"  ✗ {wording.ending(payload)}", "red")
+                said = str(payload.error) in self._complaints
+                self.line(f"  ✗ {payload.status if said else wording.ending(payload)}", "red")
         for lost in payload.undelivered:
             self.line(f"  not delivered: {wording.shorten(text_of(lost.content))}", "yellow")

@@ -220,17 +220,18 @@ def test_a_pipeline_profile_runs_its_steps(capfd: pytest.CaptureFixture[str]) ->
 
 
 def test_explore_finds_a_broken_clean_up_and_replays_it(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A failing scenario ends with 1 and a token; --replay prints the trace of that one run."""
+    """A failing scenario ends with 1, a page and a token; --replay prints the trace of that one run."""
     (tmp_path / "scenarios_of_test.py").write_text(SCENARIO)
 
     assert 0 == main(["explore", "scenarios_of_test:fine", "--schedules", "5"])
     capfd.readouterr()
-    assert 1 == main(["explore", "scenarios_of_test:breaks", "--schedules", "5", "--json"])
+    assert 1 == main(["explore", "scenarios_of_test:breaks", "--json", "--html", "report.html"])
     found = json.loads(capfd.readouterr().out)
     token = found["reports"][0]["failures"][0]["token"]
     assert 1 == main(["explore", "scenarios_of_test:breaks", "--replay", token])
 
     assert not found["ok"]
+    assert "a broken clean-up" in (tmp_path / "report.html").read_text()
     assert ">>> cancel of root" in capfd.readouterr().out
 
 
