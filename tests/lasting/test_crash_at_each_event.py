@@ -47,7 +47,6 @@ def agent_on(model, store, world):
     """An agent whose tool leaves its mark in the ``world``, in an answer too long for two of them."""
 
     async def write(given):
-        await trio.sleep(1)
         world[given.arguments["what"]] += 1
         await trio.sleep(1)
         return ToolOutput(given.arguments["what"] * 3_000)
@@ -126,6 +125,7 @@ async def test_a_store_that_stops_after_any_event_leaves_a_session_that_goes_on(
 
 async def _die_with(store, process):
     await store.dead.wait()
+    await trio.sleep(0.5)  # what does not wait for the store goes on for a while
     process.cancel("the process dies")
 
 
