@@ -61,9 +61,15 @@ class AgentInvariants:
     stored: Stored | None = None
     providers: tuple[ScriptedProvider, ...] = ()
     followed: list[Followed] = attrs.Factory(list)
+    _sessions: dict[str, Session] = attrs.Factory(dict)
+
+    def open(self, session: Session) -> None:
+        """Have this session judged, also if no turn of it is followed. A resumed one takes its older handle's place."""
+        self._sessions[session.id] = session
 
     def follow(self, turn: RunningTurn, session: Session) -> Followed:
         """Have this turn judged. Read its events through what comes back, or not at all."""
+        self.open(session)
         followed = Followed(turn, session)
         self.followed.append(followed)
         return followed
@@ -79,10 +85,10 @@ class AgentInvariants:
                 pass
             result = await followed.turn.result()
             check_events(followed.events, result)
-        # A session that was resumed has several handles; the last one has seen everything.
-        for session in {followed.session.id: followed.session for followed in self.followed}.values():
+        for session in self._sessions.values():
             check_history(session.history)
-            check_sequence([f.events for f in self.followed if f.session.id == session.id])
+            if turns := [followed.events for followed in self.followed if followed.session.id == session.id]:
+                check_sequence(turns)
             if self.stored is not None:
                 check_log(self.stored(session.id), session.history)
         for provider in self.providers:
@@ -124,7 +130,9 @@ def _check_terminal(event: AgentEvent, result: TurnResult) -> None:
     assert isinstance(payload, TurnComplete | TurnCancelled)
     said = payload.status if isinstance(payload, TurnComplete) else "cancelled"
     _equal(said, result.status, "terminal event and result agree on the status")
-    _equal((payload.text, payload.usage), (result.text, result.usage), "terminal event and result agree on text and usage")
+    _equal(
+        (payload.text, payload.usage), (result.text, result.usage), "terminal event and result agree on text and usage"
+    )
     _equal(payload.undelivered, result.undelivered, "terminal event and result agree on what was not delivered")
     if isinstance(payload, TurnCancelled):
         _equal(

@@ -34,6 +34,7 @@ class World:
     sim: Simulation
     kind: str = "none"
     grace: float | None = None
+    closing: float = CLOSING
     broken: bool = False
     storage: Any = attrs.Factory(InMemorySessionStorage)
     memory: Any = attrs.Factory(InMemoryMemoryStorage)
@@ -69,8 +70,9 @@ class World:
         capabilities = youyou.ModelCapabilities()
         models = [youyou.ModelInfo("scripted", "Scripted", self.window, capabilities)]
         self.provider = StrictProvider([*rounds, *[say("[]") for _ in range(30)]], models=models)
-        self.invariants.providers = (self.provider,)
-        self.invariants.stored = None if self.broken or self.lossy else self.storage.events
+        # A stream whose opening failed after the fact cannot be closed by anybody.
+        self.invariants.providers = () if self.broken else (self.provider,)
+        self.invariants.stored = None if self.broken or self.lossy or self.closing < 1 else self.storage.events
 
     def tool(self, name: str, seconds: float, mutating: bool = False, **options: Any) -> None:
         """Add a tool that takes its time."""
@@ -87,7 +89,7 @@ class World:
     def builder(self) -> Any:
         """The builder of this world's agent."""
         grace = 5.0 if self.grace is None else self.grace
-        settings = {"shutdown_grace_ms": int(grace * 1000), "closing_ms": int(CLOSING * 1000), **self.config}
+        settings = {"shutdown_grace_ms": int(grace * 1000), "closing_ms": int(self.closing * 1000), **self.config}
         builder = youyou.AgentBuilder(youyou.AgentConfig("scripted", **settings))
         builder.register_model_provider(self.sim.port("model", self.provider) if self.broken else self.provider)
         builder.register_session_storage(self.store).register_memory_storage(self.memories)
@@ -126,6 +128,7 @@ class World:
         assert self.agent is not None
         try:
             self.session = await self.agent.new_session(self.session_config)
+            self.invariants.open(self.session)
         except TOO_LATE:
             return False
         except youyou.PluginError:
@@ -206,6 +209,7 @@ class World:
                 session = await agent.resume_session(self.session.id)
             except youyou.SessionNotFound:
                 return
+            self.invariants.open(session)
             async with session:
                 turn = await session.send_message("still there?")
                 async for _ in self.invariants.follow(turn, session):
@@ -215,7 +219,7 @@ class World:
     def bounded(self) -> None:
         """The host's cancellation ends within grace + closing (semantics 6.2)."""
         grace = 5.0 if self.grace is None else self.grace
-        self.sim.shutdown_within(math.nextafter(grace + CLOSING, math.inf) + 1e-6)
+        self.sim.shutdown_within(math.nextafter(grace + self.closing, math.inf) + 1e-6)
 
 
 @attrs.define(eq=False)

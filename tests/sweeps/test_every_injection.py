@@ -57,6 +57,9 @@ class Slow:
 
     id = display_name = description = "slow"
 
+    def __init__(self, later: float = 1.0) -> None:
+        self.later = later
+
     async def initialize(self, config: Any) -> None:
         await trio.sleep(1)
 
@@ -69,7 +72,7 @@ class Slow:
         await trio.sleep(1)
 
     async def shutdown(self) -> None:
-        await trio.sleep(1)
+        await trio.sleep(self.later)
 
 
 async def slow_hooks(world: Any) -> None:
@@ -249,6 +252,7 @@ async def resumed(world: Any) -> None:
         await world.say()
         await world.session.close()
         world.session = await world.agent.resume_session(world.session.id)
+        world.invariants.open(world.session)
         async with world.session:
             await world.say("go on")
 
@@ -263,14 +267,23 @@ SCENARIOS: list[Scenario] = [
 """The ways to use an agent."""
 
 
-def told(make_world: Any, scenario: Scenario, kind: str, grace: float | None, *, broken: bool = False) -> Any:
+def told(make_world: Any, scenario: Scenario, kind: str, grace: float | None, **options: Any) -> Any:
     """A scenario as the engine runs it."""
 
     async def run(sim: Simulation) -> None:
-        await scenario(make_world(sim, kind=kind, grace=grace, broken=broken))
+        await scenario(make_world(sim, kind=kind, grace=grace, **options))
 
     run.__name__ = f"{scenario.__name__}_{kind}_{grace}"
     return run
+
+
+async def hanging(world: Any) -> None:
+    """Nothing comes to its end by itself: a store, a tool, a hook, a plugin."""
+    world.failing = True
+    world.plugins.append(Slow(1e6))
+    world.storage.delay = 1e6
+    world.says(say("never said"))
+    await world.run(world.say)
 
 
 def judge(report: Report, tally: Any) -> None:
@@ -287,6 +300,13 @@ def test_stopped_at_every_step(make_world: Any, tally: Any, scenario: Scenario, 
     judge(sweep(told(make_world, scenario, kind, grace), cancel=kind, points="every-location"), tally)
 
 
+@pytest.mark.parametrize("scenario", [*SCENARIOS, hanging], ids=lambda scenario: scenario.__name__)
+def test_no_time_to_close(make_world: Any, tally: Any, scenario: Scenario) -> None:
+    """With a millisecond to close in, actors are cut wherever they wait; turns end, and the host is free in time."""
+    report = sweep(told(make_world, scenario, "host", 0.0, closing=0.001), cancel="host", points="every-location")
+    judge(report, tally)
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_stopped_again_while_it_cleans_up(make_world: Any, tally: Any, scenario: Scenario) -> None:
     """The host is cancelled while a cancelled turn is on its way out."""
@@ -297,7 +317,7 @@ def test_stopped_again_while_it_cleans_up(make_world: Any, tally: Any, scenario:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_ctrl_c_at_many_steps(make_world: Any, tally: Any, scenario: Scenario) -> None:
     """Ctrl-C reaches the host bare, and what was stored can be opened again."""
-    judge(sweep(told(make_world, scenario, "ctrl-c", None), cancel="ctrl-c", points=60), tally)
+    judge(sweep(told(make_world, scenario, "ctrl-c", None), cancel="ctrl-c", points=40), tally)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
@@ -317,4 +337,4 @@ def test_every_call_of_a_storage_broken(make_world: Any, tally: Any, scenario: S
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_any_order_of_tasks(make_world: Any, tally: Any, scenario: Scenario) -> None:
     """Whatever order of tasks Trio may choose, the scenario ends as it should."""
-    judge(explore(told(make_world, scenario, "none", None), schedules=60), tally)
+    judge(explore(told(make_world, scenario, "none", None), schedules=30), tally)
