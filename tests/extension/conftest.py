@@ -22,7 +22,6 @@ from typing import Any
 import attrs
 import pytest
 import trio
-import youyou
 from youyou import (
     Agent,
     AgentBuilder,
@@ -52,7 +51,7 @@ from youyou.messages.content import text_of
 from youyou.testing import InMemorySessionStorage, StrictProvider
 from youyou.testing.scripted import Round
 
-EXAMPLES = Path(youyou.__file__).parent / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 QUICK_RETRY = RetryPolicy(jitter=0.0)
 
 

@@ -143,7 +143,7 @@ async def test_a_thread_reports_without_waiting(stage: Any, thread: Any) -> None
 async def test_a_thread_reports_after_the_run_in_vain(stage: Any) -> None:
     """A thread that was left behind and reports when its turn is over, or Trio is, harms nobody."""
     go_on, over = threading.Event(), threading.Event()
-    raised: list[BaseException] = []
+    raised: list[Exception] = []
 
     @youyou.tool(thread="abandon", timeout_ms=50)
     def work(given: ToolInput) -> str:
@@ -151,7 +151,7 @@ async def test_a_thread_reports_after_the_run_in_vain(stage: Any) -> None:
         go_on.wait(30)
         try:
             given.report("late")
-        except BaseException as error:
+        except Exception as error:
             raised.append(error)
         over.set()
         return "late"

@@ -13,7 +13,7 @@ from youyou import AgentBuilder, AgentConfig
 from youyou.cli import main
 from youyou.testing import StrictProvider, calls, say
 
-DOCS = Path(youyou.__file__).parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 GUIDE = (DOCS / "profiles.md").read_text()
 
 
