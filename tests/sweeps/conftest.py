@@ -193,7 +193,7 @@ class World:
                 if self.kind == "turn" and not self.moved_on:
                     await self.say("next")
         except (*TOO_LATE, youyou.StorageError) as error:
-            assert self.kind in ("close", "shutdown") or self.broken, error
+            assert self.kind in ("close", "shutdown") or self.broken or self.failing, error
 
     async def resumes(self) -> None:
         """What was stored can be opened again in a new agent, and goes on."""
