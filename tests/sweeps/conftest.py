@@ -199,7 +199,7 @@ class World:
         """What was stored can be opened again in a new agent, and goes on."""
         if self.session is None or self.broken:
             return
-        self.failing, self.reads = True, True
+        self.failing, self.reads, self.storage.delay = True, True, 0.0
         await self.invariants.check()
         assert not self.provider.violations
         self.invariants.followed.clear()
