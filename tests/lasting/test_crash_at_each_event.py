@@ -142,7 +142,7 @@ def crash_sweep(make_model, points):
 
     def parts(sim):
         randomness.set(sim.random)
-        return sim.durable("store", InMemorySessionStorage()), sim.durable("world", World())
+        return sim.durable("store", InMemorySessionStorage(delay=0.5)), sim.durable("world", World())
 
     async def scenario(sim):
         store, world = parts(sim)
