@@ -22,7 +22,7 @@ from ..messages.errors import (
     StorageDuplicate,
 )
 from .config_rules import config_problems
-from .ports import ModelInfo, ModelProvider
+from .ports import ModelCapabilities, ModelInfo, ModelProvider
 from .profile_rules import profile_problems
 from .registration import Part, Registration, Registrations
 from .schema import ArgumentChecker
@@ -126,13 +126,13 @@ class Findings:
 
     def _unknown_models(self, models: Mapping[str, object]) -> Iterable[AgentError]:
         config, known = self.registrations.config, ", ".join(models) or "none"
-        if config.default_model not in models:
-            yield InvalidDefaultModel(
-                f"default_model {config.default_model!r} is not registered; the models are: {known}"
-            )
+        # What is no string at all was reported with the configuration.
+        default = getattr(config, "default_model", None)
+        if isinstance(default, str) and default not in models:
+            yield InvalidDefaultModel(f"default_model {default!r} is not registered; the models are: {known}")
         for name in ("compact_model", "memory_model"):
-            model = getattr(config, name)
-            if model is not None and model not in models:
+            model = getattr(config, name, None)
+            if isinstance(model, str) and model not in models:
                 yield InvalidConfig(f"{name} {model!r} is not registered; the models are: {known}")
 
     def checkers(self, tools: Named) -> dict[str, ArgumentChecker]:
@@ -183,6 +183,9 @@ def _model_problem(provider: str, model: Any) -> AgentError | None:
     if not isinstance(model.context_window, int) or model.context_window < 1:
         window = model.context_window
         return InvalidConfig(f"model {model.id!r} has context_window {window!r}; give a positive number of tokens")
+    if not isinstance(model.capabilities, ModelCapabilities):
+        can = model.capabilities
+        return InvalidConfig(f"model {model.id!r} has capabilities {can!r}; give ModelCapabilities(...)")
     return None
 
 
@@ -194,5 +197,6 @@ def _tool_problems(name: str, handler: Any) -> Iterable[AgentError]:
         yield InvalidConfig(f"tool {name!r} has timeout_ms {timeout_ms!r}; give a positive integer or None")
     if not isinstance(handler.mutating, bool):
         yield InvalidConfig(f"tool {name!r} has mutating {handler.mutating!r}; say True or False")
-    if not all(isinstance(tag, str) for tag in getattr(handler, "tags", None) or ()):
-        yield InvalidConfig(f"tool {name!r} has tags {handler.tags!r}; give strings")
+    tags = getattr(handler, "tags", None) or ()
+    if not isinstance(tags, Iterable) or not all(isinstance(tag, str) for tag in tags):
+        yield InvalidConfig(f"tool {name!r} has tags {tags!r}; give strings")

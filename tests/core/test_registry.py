@@ -233,6 +233,7 @@ def test_each_rule_of_building_has_its_error(parts, error, advice):
         (Part.PROVIDER, Provider(models=[{"id": "m"}]), "give ModelInfo objects"),
         (Part.PROVIDER, Provider(models=[ModelInfo(None, "M", 1)]), "id None"),
         (Part.PROVIDER, Provider(models=[ModelInfo("m", "M", 0)]), "positive number of tokens"),
+        (Part.PROVIDER, Provider(models=[ModelInfo("m", "M", 1, None)]), "give ModelCapabilities"),
         (Part.PLUGIN, AsyncApply(), "write def apply(self, ctx)"),
         (Part.PLUGIN, Plugin(id=None), "id is None"),
         (Part.TOOL, a_tool("weather today"), "1 to 64"),
@@ -289,6 +290,7 @@ def test_names_that_apis_take_are_taken(name):
         ],
         ({"default_model": ""}, "default_model"),
         ({"default_model": None}, "default_model"),
+        ({"default_model": ["m1"]}, "default_model"),
         ({"memory_namespace": None}, "memory_namespace"),
         ({"personality": 3}, "personality"),
         ({"system_instructions": (1,)}, "system_instructions"),
@@ -343,8 +345,9 @@ def test_other_models_of_the_configuration_must_exist(name):
 
 def test_a_configuration_of_another_type_is_refused():
     """The builder's argument is checked, too."""
-    with pytest.raises(InvalidConfig, match="pass AgentConfig"):
-        validate(Registrations({"default_model": "m1"}))
+    for parts in ([], [PROVIDER]):
+        with pytest.raises(InvalidConfig, match="pass AgentConfig"):
+            validate(registered(*parts, config={"default_model": "m1"}))
 
 
 def test_the_first_problem_is_raised_and_the_others_are_in_its_notes():
