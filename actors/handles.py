@@ -71,7 +71,7 @@ class Agent:
             ModelNotSupported, ProfileNotFound: the configuration names what is not registered.
             AgentClosed: the agent is closing.
         """
-        return await self._open(config or SessionConfig(), None)
+        return await self._open(SessionConfig() if config is None else config, None)
 
     async def resume_session(self, session_id: str) -> Session:
         """Open a stored session again (semantics 7, "Resume"). No SessionStart hook runs.
@@ -79,10 +79,13 @@ class Agent:
         Cancellation: as for `new_session`.
 
         Raises:
+            InvalidInput: the id is no string.
             SessionNotFound: no such session, or no storage.
             StorageError: the storage failed.
             SessionBusy, ModelNotSupported, ProfileNotFound, AgentClosed: as for `new_session`.
         """
+        if not isinstance(session_id, str):
+            raise InvalidInput(f"the session's id is a {type(session_id).__name__}; pass the string that session.id gave")
         return await self._open(SessionConfig(), session_id)
 
     @enable_ki_protection

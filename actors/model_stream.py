@@ -13,7 +13,7 @@ import logging
 import math
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from typing import Any, Protocol, assert_never, cast
+from typing import Any, Final, Protocol, assert_never, cast
 
 import attrs
 import trio
@@ -167,7 +167,7 @@ async def _collect(
     while True:
         silence.deadline = trio.current_time() + idle_timeout
         item = await call_user(lifetime, _next, stream)
-        if item is None:
+        if item is _END:
             return
         match event := checked(item):
             case TextDelta() | ReasoningDelta():
@@ -189,8 +189,11 @@ async def _collect(
                 assert_never(event)
 
 
+_END: Final = object()
+
+
 async def _next(stream: AsyncIterator[Any]) -> Any:
-    return await anext(stream, None)
+    return await anext(stream, _END)
 
 
 def _provider_error(provider: ModelProvider, error: UserCodeError) -> AgentError:

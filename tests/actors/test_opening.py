@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from youyou import AgentClosed, SessionStart
+from youyou import AgentClosed, InvalidConfig, InvalidInput, SessionStart
 
 
 async def sleeps_2(_):
@@ -62,3 +62,23 @@ async def test_shutdown_during_opening(conversation, autojump_clock):
             await agent.shutdown()
 
     assert ["SessionStart begins", "SessionStart ended"] == conversation.log
+
+
+@pytest.mark.parametrize("config", [{}, "m", 5, False], ids=repr)
+async def test_a_session_takes_a_session_config_only(config, conversation, autojump_clock):
+    """What is no `SessionConfig` is refused, also where it is falsy; the slot stays free."""
+    async with conversation.agent() as agent:
+        with pytest.raises(InvalidConfig, match="pass SessionConfig"):
+            await agent.new_session(config)
+        async with await agent.new_session():
+            pass
+
+
+@pytest.mark.parametrize("session_id", [None, 5, b"id", ["id"]], ids=repr)
+async def test_an_id_is_a_string(session_id, conversation, autojump_clock):
+    """Resuming what is no id, as after a look-up that found nothing, is refused and opens no new session."""
+    async with conversation.agent() as agent:
+        with pytest.raises(InvalidInput, match="pass the string"):
+            await agent.resume_session(session_id)
+        async with await agent.new_session():
+            pass

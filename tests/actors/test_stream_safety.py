@@ -176,6 +176,7 @@ async def test_a_failing_provider_fails_the_turn(failure, expected, conversation
     "event",
     [
         "text",
+        None,
         None.__class__,
         TextDelta(5),
         ReasoningDelta(b"bytes"),
