@@ -56,8 +56,8 @@ async def _have_weights(model: str, out: Output) -> None:
 
     try:
         await trio.to_thread.run_sync(find_weights, abandon_on_cancel=True)
-    except InvalidConfig as problem:
-        await out.write(f"{problem.message}\nfetching them now ...\n")
+    except InvalidConfig:
+        await out.write("the weights of the local model are not here yet; fetching them now (about 93 MB, once) ...\n")
         where = await trio.to_thread.run_sync(fetch_weights, abandon_on_cancel=True)
         await out.write(f"they are in {where}\n")
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 CHAT = ("chat", "--model", "scripted")
 IDLE = r"\n idle"
+NO_SPINNER = "[^⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]"
 FIRST_WORDS = "that could do"
 
 
@@ -191,3 +194,29 @@ def test_a_model_cannot_write_to_the_terminal_past_its_text(person: Any) -> None
 
     assert 0 == me.leaves()
     assert "stolen title" != me.screen.title
+
+
+@pytest.mark.long
+def test_a_database_that_fails_is_told_once_and_made_good_later(
+    person: Any, home: Path, stored: Callable[[], Any]
+) -> None:
+    """While another program holds the file the turn fails, and the screen stays whole; afterwards all is stored."""
+    me = person(*CHAT)
+    me.sees(IDLE)
+    me.type("the first")
+    me.sees("That was message 1")
+    me.sees(IDLE)
+    other = apsw.Connection(str(home / "sessions.db"))
+    other.execute("BEGIN EXCLUSIVE")
+
+    me.type("the second")
+    me.sees("✗ failed")
+    other.close()
+    me.type("the third")
+
+    me.sees("You said: the third")
+    me.sees(rf"\A{NO_SPINNER}*\n idle{NO_SPINNER}*\Z")
+    assert 1 == me.seen.count("holds its lock")
+    me.type("/quit")
+    assert 0 == me.leaves()
+    assert 3 == stored().kinds.count("UserMessage")
