@@ -85,7 +85,8 @@ class Agent:
             SessionBusy, ModelNotSupported, ProfileNotFound, AgentClosed: as for `new_session`.
         """
         if not isinstance(session_id, str):
-            raise InvalidInput(f"the session's id is a {type(session_id).__name__}; pass the string that session.id gave")
+            kind = type(session_id).__name__
+            raise InvalidInput(f"the session's id is a {kind}; pass the string that session.id gave")
         return await self._open(SessionConfig(), session_id)
 
     @enable_ki_protection
