@@ -109,8 +109,14 @@ all("[data-zoom]").forEach(button => button.addEventListener("click", () => {
 }));
 all("[role=tab]").forEach(tab => tab.addEventListener("click", () => show(Number(tab.dataset.view))));
 all("[data-copy]").forEach(button => button.addEventListener("click", async () => {
-  await navigator.clipboard.writeText(button.dataset.copy);
-  button.textContent = "copied";
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "copied";
+  } catch {
+    // Pages opened from a file may not write to the clipboard.
+    getSelection().selectAllChildren(button.parentNode.querySelector(".token"));
+    button.textContent = "selected: press copy";
+  }
 }));
 addEventListener("resize", draw);
 

@@ -114,8 +114,8 @@ def test_a_long_run_begins_where_something_was_injected(browser, tmp_path):
     assert [] == browser.complaints
 
 
-def test_a_task_can_be_looked_at_alone_and_layers_can_be_taken_away(browser, tmp_path):
-    """A click on a name leaves its lines only; a box takes its arrows away."""
+def test_buttons_do_what_they_say(browser, tmp_path):
+    """A click on a name leaves its lines only; the token is copied, or at least selected; a box takes arrows away."""
     report = sweep(deadlock, cancel=None)
     opened(browser, tmp_path, report)
     own = sum(step.task == 1 for step in report.failures[0].run.steps)
@@ -124,6 +124,9 @@ def test_a_task_can_be_looked_at_alone_and_layers_can_be_taken_away(browser, tmp
     assert own == count(browser, "#lines [data-step]:not([hidden])")
     browser.point(".label[data-task='1']", click=True)
     assert len(report.failures[0].run.steps) == count(browser, "#lines [data-step]:not([hidden])")
+
+    browser.point(".copy", click=True)
+    assert browser.ask("document.querySelector('.copy').textContent") in ("copied", "selected: press copy")
 
     assert 1 == count(browser, ".link.message")
     browser.point(".layers .messages input", click=True)
