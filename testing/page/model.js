@@ -67,5 +67,5 @@ const where = place => (place.file ? `${place.file}:${place.line} in ${place.in}
 function seconds(time) {
   if (!isFinite(time)) return "∞";
   if (time !== 0 && Math.abs(time) < 0.001) return `${time.toExponential(1)} s`;
-  return `${+time.toFixed(time < 10 ? 3 : 1)} s`;
+  return `${+time.toFixed(time < 1000 ? 3 : 0)} s`;
 }

@@ -52,7 +52,7 @@ function timeScale(model, width, zoom) {
     return starts[i] + (last > first ? wide[i] * Math.min(1, (number - first) / (last - first)) : 0) + (passed(model, number) ? room : 0);
   };
   const marks = instants.map((instant, i) => ({ x: x(instant.first), text: seconds(instant.time) }));
-  return { x, after: number => x(number) + each / 2, before: number => x(number) - each / 2, unit: each, note, room,
+  return { x, after: number => x(number) + each / 2, before: number => x(number) - each / 2, unit: Math.max(each, 8), note, room,
     right: x(model.last + 1) + EDGE + 20, marks: thinned(marks, 52) };
 }
 
