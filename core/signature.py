@@ -107,7 +107,8 @@ def _hints(function: Callable[..., Any], tool: str) -> dict[str, Any]:
     if not hasattr(inner, "__code__"):
         inner = getattr(inner, "__func__", None) or type(inner).__call__
     try:
-        own = {name: hint for name, hint in inner.__annotations__.items() if name != "return"}
+        annotations = getattr(inner, "__annotations__", {})
+        own = {name: hint for name, hint in annotations.items() if name != "return"}
         scope = getattr(inner, "__globals__", {})
         return get_type_hints(SimpleNamespace(__annotations__=own), globalns=scope, include_extras=True)
     except (NameError, TypeError, SyntaxError) as error:

@@ -416,3 +416,10 @@ def test_a_batch_is_serial_if_any_known_call_has_side_effects(names, expected):
     tools = {name: Tool(name, "", {}, _many, mutating=name == "write") for name in ("read", "write")}
 
     assert expected is batch_is_serial([ToolCall(name, name, {}) for name in names], tools)
+
+
+@pytest.mark.parametrize(("builtin", "advice"), [(print, "takes any number of values"), (abs, "positional-only")])
+def test_a_builtin_is_refused_by_its_parameters(builtin, advice):
+    """A function without annotations to read gets the usual advice about its parameters."""
+    with pytest.raises(InvalidConfig, match=advice):
+        tool(builtin)
