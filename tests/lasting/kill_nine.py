@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import sys
 from collections.abc import Sequence
 from itertools import count
@@ -41,6 +42,7 @@ from youyou.testing.scripted import call, calls, say
 
 LONG = "and so on and on " * 25
 numbers = count(1)
+dice = random.SystemRandom()  # no two forks alike
 
 
 class Model(ScriptedProvider):
@@ -72,6 +74,7 @@ class Telling(SQLiteSessionStorage):
         self._told = told
 
     async def save_events(self, session_id: str, events: Sequence[SessionEvent]) -> None:
+        await trio.sleep(dice.uniform(0, 0.008))  # a busy disk: what does not wait for it runs ahead
         await super().save_events(session_id, events)
         for event in events:
             tell(self._told, event=event.seq, session=session_id, kind=type(event.payload).__name__)
@@ -94,7 +97,6 @@ def tools(marks: int, slow: float) -> list[Tool]:
         return ToolOutput("seen slowly")
 
     async def charge(given: ToolInput) -> ToolOutput:
-        await trio.sleep(0.001)
         os.write(marks, f"{given.arguments['key']}\n".encode())
         await trio.sleep(0.004)
         return ToolOutput("charged")

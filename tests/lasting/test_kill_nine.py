@@ -56,7 +56,7 @@ class Prey:
     def kill(self, session: str | None, slow: float, when) -> Killed:
         """Start a process, wait for ``when`` (reads lines from what it gets), kill it."""
         self.kills += 1
-        fifo = self.folder / f"told {self.kills}".replace(" ", "")
+        fifo = self.folder / f"told{self.kills}"
         os.mkfifo(fifo)
         told = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
         order = [fifo, self.database, self.folder / "marks", slow, *([session] if session else [])]
@@ -73,16 +73,20 @@ class Prey:
         return Killed(events, [line["turn"] for line in lines if "turn" in line])
 
 
-@pytest.fixture
-def prey(tmp_path):
-    """A server that forks processes to kill."""
+@pytest.fixture(scope="module")
+def server():
+    """Forks processes to kill, so that none of them pays for the imports."""
     program = Path(__file__).with_name("kill_nine.py")
-    server = subprocess.Popen(
-        [sys.executable, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-    )
-    with server:
-        yield Prey(tmp_path, server)
+    command = [sys.executable, str(program)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as server:
+        yield server
         server.stdin.close()
+
+
+@pytest.fixture
+def prey(server, tmp_path):
+    """Processes on a database of their own."""
+    return Prey(tmp_path, server)
 
 
 def told_of(kind, then=0.0):
