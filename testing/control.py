@@ -17,6 +17,7 @@ import trio.testing
 
 from . import hooks
 from .attempt import Attempt, Delivery, Injection, Limits, Run, Step, TaskSeen, Violation
+from .deliveries import Deliveries
 from .schedule import Choices
 from .where import NOWHERE, Location, location_of, wait_of
 
@@ -63,9 +64,7 @@ class Control(trio.abc.Instrument):
             if injection.kind != "fault":
                 points = self._before if injection.when == "before" else self._after
                 points.setdefault(injection.at, []).append(number)
-        self._reasons: dict[str, int] = {}
-        self._awaiting_action: list[int] = []
-        self._deadlines: dict[trio.CancelScope, float] = {}
+        self._under_way = Deliveries()
 
     def begin(self) -> None:
         """Count from here on; the current task is the scenario's first."""
@@ -98,11 +97,10 @@ class Control(trio.abc.Instrument):
         """Injection ``number`` is done now: look for a `trio.Cancelled` with ``reason``, or for any."""
         self.note_fired(number)
         if reason is None:
-            self._deadlines = {scope: scope.deadline for task in self.tasks for scope in hooks.scopes_around(task)}
-            self._awaiting_action.append(number)
+            self._under_way.expect_any(number, self.tasks)
             self.run.actions.append(number)
         else:
-            self._reasons[reason] = number
+            self._under_way.expect_reason(number, reason)
 
     # Called by Trio.
 
@@ -158,8 +156,8 @@ class Control(trio.abc.Instrument):
                 hooks.throw_into(task, Unstoppable())
             if self.step in self._before:
                 self._inject(self._before[self.step])
-            if self.stopped is None and (self._reasons or self._awaiting_action):
-                self._look_for_delivery(task)
+            if self.stopped is None and (number := self._under_way.behind(task)) is not None:
+                self.delivered(number, task)
             if self.recorder is not None:
                 self.recorder.before(self, task)
         except BaseException as error:  # noqa: ASYNC103  # Trio drops an instrument that raises
@@ -258,24 +256,6 @@ class Control(trio.abc.Instrument):
         for number in numbers:
             self.fire(self.attempt.injections[number], number)
 
-    def _look_for_delivery(self, task: Task) -> None:
-        error = hooks.thrown_into(task)
-        if error is None:
-            return
-        number = self._reasons.get(str(getattr(error, "reason", None)))
-        if number is None and (isinstance(error, KeyboardInterrupt) or error.source == "KeyboardInterrupt"):
-            number = self._reasons.get("ctrl-c")
-        if number is None:
-            if not self._awaiting_action or self._was_due(task, error):
-                return
-            number = self._awaiting_action[0]
-        self.delivered(number, task)
-
-    def _was_due(self, task: Task, error: trio.Cancelled | KeyboardInterrupt) -> bool:
-        """Whether ``error`` is the end of a sleep or of a timeout that no action has moved."""
-        moved = any(self._deadlines.get(s, s.deadline) != s.deadline for s in hooks.scopes_around(task))
-        return isinstance(error, trio.Cancelled) and error.source == "deadline" and not moved
-
     def delivered(self, number: int, task: Task | None = None, where: Location | None = None) -> None:
         """Injection ``number`` took effect in ``task``, which waited there last unless ``where`` says better."""
         seen = self.tasks.get(task) if task is not None else None
@@ -292,13 +272,13 @@ class Control(trio.abc.Instrument):
     def forget(self) -> None:
         """Let go of the program, so that what it dropped is seen as garbage now and not with a later run."""
         self.tasks.clear()
-        self._deadlines.clear()
+        self._under_way.forget()
         self.helpers.clear()
         self.checks.clear()
 
     def no_effect(self, number: int) -> None:
         """Injection ``number`` said itself that it changed nothing."""
-        self._awaiting_action.remove(number)
+        self._under_way.expect_none(number)
         self.run.actions.remove(number)
 
     def _register(self, task: Task, name: str) -> None:
