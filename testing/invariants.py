@@ -11,6 +11,7 @@ It looks only at what a host can see: events, results, history and the stored lo
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any
 
 import attrs
 
@@ -18,8 +19,17 @@ from ..actors.handles import Session
 from ..actors.running_turn import RunningTurn
 from ..core.normalise import normalise
 from ..core.sendability import sendability_problem
-from ..messages.events import AgentEvent, ToolCallEnd, ToolCallStart, TurnCancelled, TurnComplete, TurnResult
-from ..messages.history import Message, ToolCall, ToolResult
+from ..messages.events import (
+    AgentEvent,
+    ErrorEvent,
+    ToolCallEnd,
+    ToolCallStart,
+    TurnCancelled,
+    TurnComplete,
+    TurnResult,
+    TurnStatus,
+)
+from ..messages.history import Message, ToolCall, ToolOutcome, ToolResult
 from ..messages.records import Metadata, SessionEvent
 from .scripted import ScriptedProvider
 
@@ -85,6 +95,10 @@ class AgentInvariants:
                 pass
             result = await followed.turn.result()
             check_events(followed.events, result)
+            told = {(event.session_id, event.turn_id) for event in followed.events}
+            _equal(told, {(followed.session.id, result.turn_id)}, "every event says which session and turn it is of")
+            if self.stored is not None:
+                check_turn_log(self.stored(followed.session.id), result)
         for session in self._sessions.values():
             check_history(session.history)
             if turns := [followed.events for followed in self.followed if followed.session.id == session.id]:
@@ -107,13 +121,26 @@ def check_events(events: Sequence[AgentEvent], result: TurnResult) -> None:
     payloads = [event.payload for event in events]
     started = [payload.call_id for payload in payloads if isinstance(payload, ToolCallStart)]
     ended = [payload.call_id for payload in payloads if isinstance(payload, ToolCallEnd)]
-    _equal(sorted(ended), sorted(set(started)), "each started call ends once")
+    _equal(sorted(started), sorted(set(started)), "each call starts once")
+    _equal(sorted(ended), sorted(started), "each started call ends once")
     for call_id in started:
         start = next(i for i, p in enumerate(payloads) if isinstance(p, ToolCallStart) and p.call_id == call_id)
         end = next(i for i, p in enumerate(payloads) if isinstance(p, ToolCallEnd) and p.call_id == call_id)
         _true(start < end, f"call {call_id} starts before it ends")
     _equal(set(started) & set(result.skipped), set(), "a skipped call never starts")
     _equal(set(result.interrupted) - set(started), set(), "an interrupted call had started")
+    _check_outcomes(result)
+    if result.status is TurnStatus.FAILED:
+        told = [payload.error for payload in payloads if isinstance(payload, ErrorEvent)]
+        _true(result.error in told, "a failed turn tells its error before it ends")
+
+
+def _check_outcomes(result: TurnResult) -> None:
+    def ids(outcome: ToolOutcome) -> list[str]:
+        return sorted(answer.call_id for answer in result.tool_results if answer.outcome is outcome)
+
+    _equal(ids(ToolOutcome.SKIPPED), sorted(result.skipped), "skipped calls are answered as skipped, and no others")
+    _equal(ids(ToolOutcome.UNKNOWN), sorted(result.interrupted), "cut calls are answered as unknown, and no others")
 
 
 def check_sequence(turns: Sequence[Sequence[AgentEvent]]) -> None:
@@ -159,6 +186,14 @@ def check_log(events: Sequence[SessionEvent], history: Sequence[Message]) -> Non
         return
     messages = [event.payload for event in events if not isinstance(event.payload, Metadata)]
     _equal(normalise(messages), normalise(history), "storage holds what history holds")
+
+
+def check_turn_log(events: Sequence[SessionEvent], result: TurnResult) -> None:
+    """One turn in the stored log: what it says of the end is what the host was told (semantics 6.1, 7)."""
+    facts: list[Any] = [event.payload.value for event in events if isinstance(event.payload, Metadata)]
+    of_turn = [fact for fact in facts if isinstance(fact, dict) and fact.get("turn_id") == result.turn_id]
+    ends = [fact["status"] for fact in of_turn if "status" in fact]
+    _true(ends in ([], [result.status]), f"the log has the end of a turn at most once, as it was told: {ends}")
 
 
 def _true(holds: bool, promise: str) -> None:

@@ -12,11 +12,12 @@ import pytest
 import trio.testing
 from youyou import AgentBuilder, AgentConfig, AgentEvent, Tool, ToolOutput, TurnStatus
 from youyou.messages.chat import ChatRequest, TextDelta, TokenUsage
-from youyou.messages.events import ToolCallEnd, ToolCallStart, TurnCancelled, TurnComplete, TurnResult
-from youyou.messages.history import AssistantMessage, ToolCall, ToolResult, UserMessage
+from youyou.messages.errors import ProviderError
+from youyou.messages.events import ErrorEvent, ToolCallEnd, ToolCallStart, TurnCancelled, TurnComplete, TurnResult
+from youyou.messages.history import AssistantMessage, ToolCall, ToolOutcome, ToolResult, UserMessage
 from youyou.messages.records import Metadata, SessionEvent
 from youyou.testing import AgentInvariants, InMemorySessionStorage, ScriptedProvider, calls, say
-from youyou.testing.invariants import check_events, check_history, check_log, check_sequence
+from youyou.testing.invariants import check_events, check_history, check_log, check_sequence, check_turn_log
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 USAGE = TokenUsage(10, 5)
@@ -32,13 +33,20 @@ START, END = ToolCallStart("a", "look", {}), ToolCallEnd("a", "look", ToolOutput
 COMPLETE = TurnComplete(TurnStatus.COMPLETED, "done", USAGE)
 COMPLETED = TurnResult("turn", TurnStatus.COMPLETED, "done", USAGE)
 STOPPED = TurnCancelled("cancelled", "do", USAGE, skipped=("b",), interrupted=("a",))
-CANCELLED = TurnResult("turn", TurnStatus.CANCELLED, "do", USAGE, skipped=("b",), interrupted=("a",))
+ANSWERS = (ToolResult("a", "?", ToolOutcome.UNKNOWN), ToolResult("b", "-", ToolOutcome.SKIPPED))
+CANCELLED = TurnResult(
+    "turn", TurnStatus.CANCELLED, "do", USAGE, tool_results=ANSWERS, skipped=("b",), interrupted=("a",)
+)
+BUSY = ProviderError("busy")
+FAILURE = TurnComplete(TurnStatus.FAILED, "", USAGE, BUSY)
+FAILED = TurnResult("turn", TurnStatus.FAILED, "", USAGE, BUSY)
 
 
 def test_sound_turns_pass():
     """Nothing is said about a turn that completed, and about one that was cancelled with a call cut and one skipped."""
     check_events(numbered(TextDelta("done"), START, END, COMPLETE), COMPLETED)
     check_events(numbered(START, END, STOPPED), CANCELLED)
+    check_events(numbered(ErrorEvent(BUSY), FAILURE), FAILED)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +75,11 @@ def test_sound_turns_pass():
             "a skipped call never starts",
         ),
         ([STOPPED], CANCELLED, "an interrupted call had started"),
+        ([START, START, END, COMPLETE], COMPLETED, "each call starts once"),
+        ([START, END, STOPPED], attrs.evolve(CANCELLED, tool_results=ANSWERS[:1]), "answered as skipped"),
+        ([START, END, STOPPED], attrs.evolve(CANCELLED, tool_results=ANSWERS[1:]), "answered as unknown"),
+        ([FAILURE], FAILED, "tells its error"),
+        ([ErrorEvent(ProviderError("other")), FAILURE], FAILED, "tells its error"),
     ],
 )
 def test_a_turn_with_one_thing_wrong_is_caught(payloads, result, promise):
@@ -298,3 +311,12 @@ async def test_a_session_without_turns_is_judged():
 
     with pytest.raises(AssertionError, match="storage holds what history holds"):
         await invariants.check()
+
+
+@pytest.mark.parametrize("statuses", [["failed"], ["completed", "completed"]])
+def test_a_log_that_tells_another_end_is_caught(statuses):
+    """The stored end of a turn is the one that the host was told, and stands there at most once."""
+    ends = [Metadata("turn_ended", {"turn_id": "turn", "status": status}) for status in statuses]
+
+    with pytest.raises(AssertionError, match="the end of a turn at most once"):
+        check_turn_log([SessionEvent(n, NOW, end) for n, end in enumerate(ends, 1)], COMPLETED)
