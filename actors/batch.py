@@ -31,6 +31,7 @@ from ..messages.history import ToolCall, ToolOutcome
 from ..messages.hooks import AfterToolUse, BeforeToolUse
 from .desk import Desk
 from .ledger import Entry, Ledger
+from .line import Line
 from .mailbox import Reply
 from .tool_pool import Cut, Job, Ran
 
@@ -52,6 +53,7 @@ class Batch:
     tools: frozenset[str]
     stop_reason: StopReason
     allowed: int
+    _line: Line = attrs.Factory(Line)
 
     @enable_ki_protection
     async def run(self) -> None:
@@ -66,12 +68,16 @@ class Batch:
             else:
                 async with trio.open_nursery() as nursery:
                     for index, entry in enumerate(self.ledger.entries):
-                        nursery.start_soon(self._one, entry, index, name=f"call {entry.call.tool_name}")
+                        # Not start_soon: the first steps of tasks that were started together come in any order.
+                        await nursery.start(self._one, entry, index, name=f"call {entry.call.tool_name}")
         finally:
             self.ledger.close()
 
     @enable_ki_protection
-    async def _one(self, entry: Entry, index: int) -> None:
+    async def _one(
+        self, entry: Entry, index: int, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        task_status.started()
         if self.desk.control.stopping:
             return
         refused = self._refusal(entry.call, index)
@@ -81,8 +87,13 @@ class Batch:
             return
         if refused is not None:
             await self._refuse(entry, refused)
-        elif await self._stored(entry):
-            await self._execute(entry)
+            return
+        self._line.join(index)
+        try:
+            if await self._stored(entry):
+                await self._execute(entry, index)
+        finally:
+            self._line.leave(index)
 
     def _refusal(self, call: ToolCall, index: int) -> Refused | None:
         """What forbids the call before any hook sees it."""
@@ -144,14 +155,14 @@ class Batch:
         if not self.desk.control.fail(error):
             await self.desk.report(error)
 
-    async def _execute(self, entry: Entry) -> None:
+    async def _execute(self, entry: Entry, index: int) -> None:
         handler = self.desk.setup.registry.tools[entry.call.tool_name]
         timeout_ms = timeout_of(handler, self.desk.setup.config.tool_timeout_ms)
-        ran = await self._submit(entry, handler, timeout_ms / 1000)
+        ran = await self._submit(entry, index, handler, timeout_ms / 1000)
         if ran is not None:
             await self._finish(entry, ran, timeout_ms)
 
-    async def _submit(self, entry: Entry, handler: ToolHandler, limit: float) -> Ran | None:
+    async def _submit(self, entry: Entry, index: int, handler: ToolHandler, limit: float) -> Ran | None:
         """Hand the call to a worker and wait for what comes of it. None: no worker took it."""
         desk = self.desk
         answering, waiting = trio.open_memory_channel[Ran](1)
@@ -167,10 +178,12 @@ class Batch:
             )
             try:
                 with desk.control.interruptible():
+                    await self._line.front(index)
                     await desk.jobs.send(job)
                     # The commit: when the send returns a worker has the job, whatever is cancelled from here on.
                     entry.take()
                     desk.events.put(ToolCallStart(entry.call.call_id, entry.call.tool_name, entry.call.arguments))
+                    self._line.leave(index)
             except trio.BrokenResourceError:
                 pass  # the pool has ended: the agent is on its way out
             if entry.taken is None:

@@ -333,3 +333,40 @@ async def test_an_answer_of_the_tool_itself_may_be_an_error(conversation, autoju
 
     assert result.tool_results[0].content == "no such file"
     assert ends(events)["read"].error.code is ErrorCode.TOOL_EXECUTION_ERROR
+
+
+async def test_read_only_calls_start_in_the_order_of_the_calls(conversation, autojump_clock):
+    """Calls that run side by side are handed over as the model wrote them: with two workers the first two run first."""
+    conversation.configure(max_concurrent_tools=2)
+    order = []
+
+    async def notes(input):
+        order.append(input.call_id)
+        await trio.sleep(1)
+
+    conversation.tool("read", does=notes)
+    ids = [str(n) for n in range(7)]
+    conversation.says(calls(*(call("read", id=id) for id in ids)), say("done"))
+    async with conversation.session() as session:
+        events = await conversation.events(await session.send_message("go"))
+
+    assert ids == [event.call_id for event in events if isinstance(event, ToolCallStart)]
+    assert ids == order
+
+
+async def test_a_call_whose_hook_thinks_holds_up_nobody(conversation, autojump_clock):
+    """The first call waits for its hook; the others start at once, and it starts when it may."""
+
+    async def thinks(event):
+        if event.call_id == "0":
+            await trio.sleep(5)
+
+    conversation.on(BeforeToolUse, thinks)
+    conversation.tool("read", takes=1.0)
+    conversation.says(calls(*(call("read", id=str(n)) for n in range(3))), say("done"))
+    async with conversation.session() as session:
+        turn = await session.send_message("go")
+        with conversation.takes(6):
+            events = await conversation.events(turn)
+
+    assert ["1", "2", "0"] == [event.call_id for event in events if isinstance(event, ToolCallStart)]
