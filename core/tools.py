@@ -105,7 +105,7 @@ def _executable(execute: Callable[[ToolInput], Any]) -> Execute:
 
 
 @attrs.frozen
-class Tool:
+class Tool(ToolHandler):  # said, as a type checker cannot match a converted field with the protocol's method
     """A tool as plain data: the only place where it is described (semantics 13 L0).
 
     Synopsis::
