@@ -25,7 +25,7 @@ class RetryPolicy:
 
 @attrs.frozen
 class Notices:
-    """The texts that the runtime puts into history for the model to read: Chinese, or `english`. Braces are filled in."""
+    """Texts that the runtime puts into history for the model to read: Chinese, or `english`. Braces are filled in."""
 
     interrupted_message: str = "[此消息因用户取消而中断]"
     failed_message: str = "[此消息因错误而中断]"
