@@ -384,7 +384,7 @@ async def test_a_cancelled_turn_is_over_before_the_session_end_hook(conversation
 
 def test_the_page_names_the_test_of_each_cell():
     """docs/hooks.md has a row for each hook and names the test of each of its cells."""
-    page = (Path(youyou.__file__).parent / "docs" / "hooks.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "hooks.md").read_text()
     columns = ["continue", "continue_with", "abort", "raises", "hangs_until_a_stop", "turn_cancelled"]
     cells = [f"test_{column}[{hook.__name__}" for column in columns for hook in HOOKS]
     assert [cell for cell in cells if f"`{cell}]`" not in page and f"`{cell}-None]`" not in page] == []
