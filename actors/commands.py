@@ -74,7 +74,7 @@ class SetTitle:
     """To the session: its name."""
 
     title: str
-    reply: Reply[AgentError | None]
+    reply: Reply[int]
 
 
 @attrs.frozen(eq=False)

@@ -241,6 +241,8 @@ class Session:
     async def set_title(self, title: str) -> None:
         """Name the session, in its storage too. A checkpoint; if it raises `trio.Cancelled`, it may have happened.
 
+        A write that fails is tried again with the next one: the next turn, or `close`, tells of it.
+
         Raises:
             InvalidInput: the title is no text, or blank.
         """
@@ -248,9 +250,10 @@ class Session:
             raise InvalidInput(f"a title must be a non-blank text, got {title!r}")
         self._check_open()
         try:
-            await ask(self._actor.box, lambda reply: SetTitle(title, reply))
+            mark: int = await ask(self._actor.box, lambda reply: SetTitle(title, reply))
         except AgentClosed:
             raise self._too_late() from None
+        await self._actor.state.journal.attempt(mark)
 
     def _check_open(self) -> None:
         check_run(self._token, "a session")

@@ -10,6 +10,7 @@ they are there and enter history in the model's order.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import attrs
 
@@ -71,6 +72,11 @@ class Journal:
         except AgentError:
             self._seen_failures = self._log.failures
             raise
+
+    async def attempt(self, mark: int) -> None:
+        """Wait until all up to ``mark`` is stored, or could not be: then the next turn, or close(), tells of it."""
+        with suppress(AgentError):
+            await self.recorder.flush(self._log, mark)
 
     def unseen_failure(self) -> AgentError | None:
         """A write that failed and that nobody was told of. Sync; tells it once."""

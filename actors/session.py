@@ -89,8 +89,7 @@ class SessionActor:
                 self._start_next()
             case SetTitle():
                 with command.reply as reply:
-                    self.state.set_title(command.title)
-                    reply.answer(None)
+                    reply.answer(self.state.set_title(command.title))
             case CloseSession():
                 self._close(command)
             case Extracted():

@@ -56,10 +56,10 @@ class SessionState:
         """Forget the stable prompt: history was compacted."""
         self._stable = None
 
-    def set_title(self, title: str) -> None:
-        """Name the session, in the log too. Sync."""
+    def set_title(self, title: str) -> int:
+        """Name the session, in the log too. Sync. The mark to flush."""
         self.title = title
-        self.journal.note("title", title)
+        return self.journal.note("title", title)
 
     def title_from(self, user_input: UserInput) -> None:
         """The first user text, shortened, is the title of a session that has none."""

@@ -206,3 +206,11 @@ async def test_what_is_stored_is_what_a_session_holds(lasting, lines, autojump_c
 
     assert [e.payload for e in events if not isinstance(e.payload, Metadata)] == list(session.history)
     assert isinstance(session.history[0], UserMessage)
+
+
+async def test_a_title_is_stored_when_it_was_set(lasting, autojump_clock):
+    """Whoever has set a title finds it in the storage."""
+    lasting.store.delay = 1.0
+    async with lasting.agent() as agent, await agent.new_session() as session:
+        await session.set_title("kept")
+        assert ["kept"] == lasting.facts("title", session.id)
