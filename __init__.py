@@ -1,9 +1,13 @@
-"""An agent runtime for Trio in which stopping is as exact as running. This is the public face: re-exports only."""
+"""An agent runtime for Trio in which stopping is as exact as running. This is the public face: re-exports only.
+
+The actors and their handles are loaded when the first agent is built, or when a handle's class is asked for by name.
+"""
 
 from __future__ import annotations
 
-from .actors.handles import Agent, Session
-from .actors.running_turn import RunningTurn
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from .builder import AgentBuilder, HasProvider, NoProvider
 from .core.config import AgentConfig, EnvironmentContext, Notices, RetryPolicy, SessionConfig
 from .core.modes import Budget, Pipeline, ReAct, RuntimeMode, SingleShot, Step
@@ -117,6 +121,20 @@ from .messages.hooks import (
     TurnStart,
 )
 from .messages.records import Memory, Metadata, SessionEvent, SessionEventPayload, SessionPage, SessionSummary
+
+if TYPE_CHECKING:
+    from .actors.handles import Agent, Session
+    from .actors.running_turn import RunningTurn
+
+_HANDLES = {"Agent": ".actors.handles", "Session": ".actors.handles", "RunningTurn": ".actors.running_turn"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HANDLES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(_HANDLES[name], __name__), name)
+    return found
+
 
 __all__ = [
     "Abort",

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Generic, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, final
 
 import trio
 
-from .actors.agent import open_agent
-from .actors.handles import Agent
 from .core.config import AgentConfig
 from .core.ports import MemoryStorage, ModelProvider, Plugin, SessionStorage, ToolHandler
 from .core.profiles import AgentProfile
-from .core.registry import Part, Registrations, validate
+from .core.registration import Part, Registrations
 from .core.skills import SkillDefinition
+
+if TYPE_CHECKING:
+    from .actors.handles import Agent
 
 
 @final
@@ -87,6 +88,10 @@ class AgentBuilder(Generic[S]):
         Raises:
             AgentError: the first problem by registration order; its ``__notes__`` have the others.
         """
+        # Loaded here, so that importing youyou costs little.
+        from .actors.agent import open_agent
+        from .core.registry import validate
+
         return open_agent(validate(self._registrations))
 
     async def serve(
