@@ -192,6 +192,21 @@ async def test_a_failing_store_is_not_asked_again_and_again(lasting, autojump_cl
     assert ["two"] == lasting.facts("title", second.id)
 
 
+async def test_another_session_s_success_is_worth_one_more_try(lasting, autojump_clock):
+    """What a closed session could not store is stored once the storage works for the next one."""
+    async with lasting.agent() as agent:
+        session = await agent.new_session()
+        await trio.sleep(1)
+        lasting.store.breaks = lambda _: True
+        await session.set_title("one")
+        with pytest.raises(StorageError):
+            await session.close()
+        lasting.store.breaks = lambda _: False
+        async with await agent.new_session():
+            await trio.sleep(1)
+            assert ["one"] == lasting.facts("title", session.id)
+
+
 async def test_what_is_not_stored_yet_is_not_lost_by_a_resume(lasting, lines, autojump_clock):
     """A session closed unsaved and resumed by the same agent goes on with all it had; the store catches up with it."""
     lasting.model.answer = lambda _: say("hello")

@@ -147,6 +147,19 @@ async def test_a_message_larger_than_the_window_is_shrunk_too(small, kinds, auto
     assert [f"user: {'x' * 20_000}", "assistant: long"] == small.stored(session.id)
 
 
+async def test_a_long_turn_without_summaries_keeps_its_question(small, autojump_clock):
+    """Thirty rounds of tools, none of them summarised: the user's message stands in every request, each fits."""
+    small.model.summary = lambda _: [Done()]
+    small.says(*[calls(call("look", {"text": LONG}, id=f"c{number}")) for number in range(30)], say("done"))
+    async with small.session() as session:
+        result = await small.turn(session, "look thirty times")
+
+    assert ("completed", "done") == (result.status, result.text)
+    assert {"truncation"} == {record["kind"] for record in small.facts("compaction", session.id)}
+    assert all(UserMessage("look thirty times") in request.messages for request in small.model.asked)
+    assert 0 == small.model.overflows
+
+
 @pytest.mark.parametrize("summaries", ["good", "bad", "mixed"])
 async def test_sixty_turns_fit(summaries, small, autojump_clock):
     """With summaries, without, and with some: no request is ever too long, and each turn completes."""

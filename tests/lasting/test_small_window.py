@@ -97,6 +97,19 @@ async def test_every_request_fits_and_holds_the_newest_message(harbour, autojump
     assert harbour.model.overflows == sum(size(request) > WINDOW for request in harbour.model.asked)
 
 
+async def test_chinese_alone_is_compacted_before_it_overflows(lasting, autojump_clock):
+    """A conversation in Chinese, a token for each character, no report of any usage: nothing is ever too long."""
+    lasting.window(WINDOW, limit=True)
+    lasting.model.size = lambda request: sum(message_tokens(message, len) for message in request.messages)
+    lasting.model.answer = lambda _: [TextDelta("港口在冬天结冰" * 20), Done()]
+    async with lasting.session() as session:
+        for number in range(40):
+            assert "completed" == (await lasting.turn(session, f"{number}" + "请解释一下港口" * 20)).status
+
+    assert 0 == lasting.model.overflows
+    assert len(lasting.facts("compaction", session.id)) >= 2
+
+
 async def test_resumed_after_each_turn_the_next_request_is_the_same(harbour, autojump_clock):
     """The session that goes on and the one resumed from its log ask the same, compactions included."""
     async with harbour.session() as session:
