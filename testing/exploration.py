@@ -85,7 +85,8 @@ def _explore(lab: Lab, base: Attempt, strategies: Sequence[Strategy], schedules:
         run = lab.try_out(attrs.evolve(base, order=order))
         for key in lab.kinds.keys() - known:
             smaller = shrink(lab, run, key)
-            lab.note = f"found in schedule {number + 1}, shrunk to {len(smaller.attempt.order.deviations)} decisions"
+            left = len(smaller.attempt.order.deviations)
+            lab.note = f"found in schedule {number + 1}, shrunk to {left} decision{'s' * (left != 1)}"
             lab.replace(key, smaller)
         if lab.failed and stop_at_first:
             break

@@ -79,6 +79,7 @@ def test_of_many_decisions_only_the_one_that_matters_is_kept():
     report = explore(scenario, strategy="walk", schedules=40)
 
     assert ["yy1-d7.1"] == [f.token for f in report.failures]
+    assert report.note.endswith("shrunk to 1 decision")
 
 
 def test_priorities_change_as_often_as_the_depth_says():
