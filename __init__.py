@@ -123,10 +123,11 @@ from .messages.hooks import (
 from .messages.records import Memory, Metadata, SessionEvent, SessionEventPayload, SessionPage, SessionSummary
 
 if TYPE_CHECKING:
-    from .actors.handles import Agent, Session
+    from .actors.agent_handle import Agent
     from .actors.running_turn import RunningTurn
+    from .actors.session_handle import Session
 
-_HANDLES = {"Agent": ".actors.handles", "Session": ".actors.handles", "RunningTurn": ".actors.running_turn"}
+_HANDLES = {"Agent": ".actors.agent_handle", "Session": ".actors.session_handle", "RunningTurn": ".actors.running_turn"}
 
 
 def __getattr__(name: str) -> object:

@@ -14,7 +14,7 @@ from .core.registration import Part, Registrations
 from .core.skills import SkillDefinition
 
 if TYPE_CHECKING:
-    from .actors.handles import Agent
+    from .actors.agent_handle import Agent
 
 
 @final

@@ -18,7 +18,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ..core.registry import Registry
-from .handles import Agent
+from .agent_handle import Agent
 from .host_view import what_the_host_sees
 from .lifetime import Lifetime
 from .server import make_server

@@ -1,4 +1,4 @@
-"""What importing youyou costs beside importing what it depends on: a ratio of CPU times, pair by pair, in fresh processes.
+"""What importing youyou costs beside importing its dependencies: a ratio of CPU times, pair by pair, fresh processes.
 
     python benchmarks/import_cost.py [PAIRS]
 """

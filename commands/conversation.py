@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..actors.handles import Agent, Session
+from ..actors.agent_handle import Agent
+from ..actors.session_handle import Session
 from ..builder import AgentBuilder, HasProvider
 from ..core.config import AgentConfig, EnvironmentContext, Notices, SessionConfig
 from ..core.modes import Pipeline, SingleShot, Step

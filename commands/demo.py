@@ -14,8 +14,9 @@ from pathlib import Path
 import attrs
 import trio
 
-from ..actors.handles import Agent, Session
+from ..actors.agent_handle import Agent
 from ..actors.running_turn import RunningTurn
+from ..actors.session_handle import Session
 from ..core.sendability import sendability_problem
 from ..core.tools import Tool
 from ..messages.chat import TextDelta

@@ -15,8 +15,8 @@ from typing import Any
 
 import attrs
 
-from ..actors.handles import Session
 from ..actors.running_turn import RunningTurn
+from ..actors.session_handle import Session
 from ..core.normalise import normalise
 from ..core.sendability import sendability_problem
 from ..messages.events import (
