@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.ports import ModelCapabilities, ModelInfo
 from ..messages.chat import ChatRequest
-from ..messages.errors import AgentError
+from ..messages.errors import AgentError, InvalidConfig
 from .anthropic_events import MessageTranslator
 from .anthropic_request import messages_body
 from .api_errors import sdk_error
@@ -92,6 +92,8 @@ class AnthropicProvider:
         return SdkStream(open_stream, MessageTranslator(), self._explain)
 
     def _explain(self, error: Exception, streaming: bool) -> AgentError:
+        if isinstance(error, TypeError) and "authentication method" in str(error):  # the SDK looks for a key only now
+            return InvalidConfig("no key for Anthropic: set ANTHROPIC_API_KEY, or pass api_key= or client=")
         return sdk_error(self._sdk, error, streaming=streaming)
 
     async def __aenter__(self) -> AnthropicProvider:

@@ -120,7 +120,7 @@ class LocalProvider:
         return self
 
     async def _start(self, stack: AsyncExitStack) -> _Running:
-        sdk = import_sdk("openai")
+        sdk = import_sdk("openai", extra="local")
         weights = await trio.to_thread.run_sync(
             find_weights, self._gguf, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1)
         )

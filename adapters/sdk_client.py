@@ -19,12 +19,16 @@ from ..messages.errors import InvalidConfig
 _CLOSE_SECONDS = 1.0
 
 
-def import_sdk(name: str) -> ModuleType:
-    """The SDK, imported now: it takes a second or more, and a provider is made before anything runs."""
+def import_sdk(name: str, extra: str | None = None) -> ModuleType:
+    """The SDK, imported now: it takes a second or more, and a provider is made before anything runs.
+
+    Args:
+        extra: what brings it along, if that is not called as it is.
+    """
     try:
         return import_module(name)
     except ImportError as error:
-        raise InvalidConfig(f"the package {name!r} is missing; run: pip install 'youyou[{name}]'") from error
+        raise InvalidConfig(f"the package {name!r} is missing; run: pip install 'youyou[{extra or name}]'") from error
 
 
 def model_infos(

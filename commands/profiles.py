@@ -5,7 +5,9 @@ of the builder that ``module:name`` names - a builder, or a function that return
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
+from collections.abc import Callable
 
 import msgspec
 
@@ -43,7 +45,19 @@ def load_builder(name: str) -> AgentBuilder[HasProvider]:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"cannot find {name!r}: {error}") from error
+    if callable(found) and not _callable_bare(found):
+        raise UsageError(f"{name!r} cannot be called without arguments; name a builder, or a function that makes one")
     made = found() if callable(found) else found
     if not isinstance(made, AgentBuilder):
         raise UsageError(f"{name!r} is no AgentBuilder and returns none")
     return made
+
+
+def _callable_bare(function: Callable[..., object]) -> bool:
+    try:
+        inspect.signature(function).bind()
+    except ValueError:  # a builtin that tells nothing
+        return True
+    except TypeError:
+        return False
+    return True

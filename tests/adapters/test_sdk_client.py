@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
 import pytest
+from youyou.adapters.anthropic import AnthropicProvider
+from youyou.adapters.local import LocalProvider
 from youyou.adapters.openai import OpenAIProvider
 from youyou.adapters.sdk_client import ClientHolder, import_sdk
 from youyou.core.ports import ModelCapabilities, ModelInfo, ModelProvider
+from youyou.messages.chat import ChatRequest, SystemPrompt
 from youyou.messages.errors import InvalidConfig
+from youyou.messages.history import UserMessage
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +27,28 @@ def test_a_missing_sdk_names_the_command() -> None:
     """Whoever lacks the SDK learns what to run."""
     with pytest.raises(InvalidConfig, match=r"pip install 'youyou\[no_such_sdk\]'"):
         import_sdk("no_such_sdk")
+
+
+async def test_the_local_model_names_its_own_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It speaks through OpenAI's SDK; its extra brings that along with the engine."""
+    monkeypatch.setitem(sys.modules, "openai", None)
+
+    with pytest.raises(InvalidConfig, match=r"pip install 'youyou\[local\]'"):
+        await LocalProvider().__aenter__()
+
+
+async def test_no_key_for_anthropic_is_said_with_the_first_request(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its SDK looks in several places when it sends; where it finds nothing, the error names the variable."""
+    for name in [name for name in os.environ if name.startswith("ANTHROPIC_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    request = ChatRequest("m1", SystemPrompt("s"), [UserMessage("hi")])
+    async with AnthropicProvider(["m1"]) as provider:
+        with pytest.raises(InvalidConfig, match="ANTHROPIC_API_KEY"):
+            async with provider.chat(request):
+                pass
 
 
 def test_no_key_is_said_when_the_provider_is_made() -> None:

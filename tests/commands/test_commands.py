@@ -128,6 +128,7 @@ def test_errors_have_words_and_no_traceback(capfd: pytest.CaptureFixture[str], t
         (["chat", "--resume", "--skill", "x", "-p", "x"], "keeps its profiles"),
         (["profiles", "nothing"], "is not 'module:builder'"),
         (["profiles", "json:dumps_not"], "cannot find 'json:dumps_not'"),
+        (["profiles", "json:dumps"], "cannot be called without arguments"),
         (["profiles", "json:decoder"], "is no AgentBuilder"),
         (["explore", "nothing"], "is not 'module:function'"),
     ],
