@@ -11,10 +11,18 @@ from youyou import ErrorCode, ToolCallEnd, ToolInput, ToolProgress, TurnStatus, 
 from youyou.testing.scripted import call, calls, say
 
 
+class Release(threading.Event):
+    """What lets the threads of a test go on, and whether one has begun to wait for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.begun = threading.Event()
+
+
 @pytest.fixture
 def release():
-    """What lets the threads of a test go on; set at its end in any case."""
-    event = threading.Event()
+    """A `Release`, set at the end of its test in any case."""
+    event = Release()
     yield event
     event.set()
 
@@ -25,6 +33,7 @@ def waiting(release, thread, *, name="sync", timeout_ms=None):
     @tool(name=name, thread=thread, timeout_ms=timeout_ms)
     def sync() -> str:
         """Waits."""
+        release.begun.set()
         if thread == "cooperative":
             while not release.wait(0.005):
                 trio.from_thread.check_cancelled()
@@ -50,7 +59,7 @@ async def test_a_plain_cancel_lets_it_finish(thread, conversation, steady_clock,
     conversation.says(calls("sync"))
     async with conversation.session(waiting(release, thread)) as session:
         turn = await session.send_message("go")
-        await trio.sleep(0.5)
+        await eventually(release.begun.is_set)
         turn.cancel()
         await trio.sleep(0.5)
         assert TurnStatus.CANCELLING == turn.status
@@ -65,7 +74,7 @@ async def test_abandon_is_left_behind_at_once(conversation, steady_clock, releas
     conversation.says(calls("sync"))
     async with conversation.agent(waiting(release, "abandon")) as agent, await agent.new_session() as session:
         turn = await session.send_message("go")
-        await trio.sleep(0.5)
+        await eventually(release.begun.is_set)
         turn.cancel(grace=0)
         with conversation.takes(20, at_most=True):
             result = await turn.result()
@@ -81,7 +90,7 @@ async def test_cooperative_stops_when_asked(conversation, steady_clock, release)
     conversation.says(calls("sync"))
     async with conversation.agent(waiting(release, "cooperative")) as agent, await agent.new_session() as session:
         turn = await session.send_message("go")
-        await trio.sleep(0.5)
+        await eventually(release.begun.is_set)
         turn.cancel(grace=0)
         result = await turn.result()
         assert (("sync",), (), 0) == (result.interrupted, agent.statistics().stuck, agent.statistics().lent_threads)
@@ -92,7 +101,7 @@ async def test_wait_is_not_abandoned_by_a_cut(conversation, steady_clock, releas
     conversation.says(calls("sync"))
     async with conversation.agent(waiting(release, "wait")) as agent, await agent.new_session() as session:
         turn = await session.send_message("go")
-        await trio.sleep(0.5)
+        await eventually(release.begun.is_set)
         turn.cancel(grace=0)
         result = await turn.result()
         assert (("sync",), ("sync",)) == (result.interrupted, agent.statistics().stuck)
