@@ -183,6 +183,9 @@ class Rounds:
 
     async def room(self) -> None:
         """Wait until a delta can be put."""
+        if self.desk.control.stopping:
+            # Raises: the scope around the stream is cancelled, and its provider must have swallowed that.
+            await trio.lowlevel.checkpoint()
         await self.desk.events.wait_for_room()
 
     def delta(self, delta: TextDelta | ReasoningDelta) -> None:

@@ -491,3 +491,28 @@ async def test_retries_are_reported_where_an_interrupted_stream_showed_nothing(c
     assert [type(event) for event in events] == [RetryScheduled, TextDelta, TurnComplete]
     assert isinstance(events[0].error, StreamInterrupted)
     assert result.status is TurnStatus.COMPLETED
+
+
+async def test_a_provider_that_swallows_the_cancel_says_nothing_more(conversation, autojump_clock):
+    """What it yields after the stop is neither shown nor kept, and the turn ends at once."""
+
+    class Stubborn(StrictProvider):
+        async def chat(self, request):
+            yield TextDelta("heard")
+            while True:
+                try:
+                    await trio.sleep(60)
+                except trio.Cancelled:
+                    pass
+                yield TextDelta(" unheard")
+
+    conversation.provider = Stubborn([])
+    async with conversation.session() as session:
+        turn = await session.send_message("go")
+        await trio.sleep(1)
+        turn.cancel()
+        with conversation.takes(0):
+            events = await conversation.events(turn)
+
+    assert ["heard"] == [event.text for event in events if isinstance(event, TextDelta)]
+    assert "heard" == events[-1].text
