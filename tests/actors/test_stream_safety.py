@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import attrs
 import pytest
@@ -500,10 +500,8 @@ async def test_a_provider_that_swallows_the_cancel_says_nothing_more(conversatio
         async def chat(self, request):
             yield TextDelta("heard")
             while True:
-                try:
+                with suppress(trio.Cancelled):
                     await trio.sleep(60)
-                except trio.Cancelled:
-                    pass
                 yield TextDelta(" unheard")
 
     conversation.provider = Stubborn([])
