@@ -302,5 +302,5 @@ def conversation() -> Iterator[Conversation]:
 
 @pytest.fixture
 def steady_clock() -> MockClock:
-    """Time that passes by itself, twenty times as fast as real: threads are invisible to the clock that jumps."""
-    return MockClock(rate=20)
+    """Time that passes by itself, five times as fast as real: threads are invisible to the clock that jumps."""
+    return MockClock(rate=5)

@@ -45,7 +45,7 @@ def waiting(release, thread, *, name="sync", timeout_ms=None):
 
 
 async def eventually(check):
-    """Wait in real time until ``check`` holds, a second at most."""
+    """Wait in real time until ``check`` holds, four seconds at most."""
     for _ in range(200):
         if check():
             return
