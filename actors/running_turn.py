@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from types import TracebackType
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -14,6 +14,9 @@ from ..messages.content import Content, UserInput
 from ..messages.events import AgentEvent, TurnResult, TurnStatus
 from .serving import check_run, refuse_waiting
 from .turn import Turn
+
+if TYPE_CHECKING:
+    from .session_handle import Session
 
 
 @final
@@ -31,9 +34,10 @@ class RunningTurn:
     early. Dropping the handle leaves the turn running. Semantics 6, 6.1.
     """
 
-    def __init__(self, turn: Turn, token: trio.lowlevel.TrioToken) -> None:
-        # No reference to the session's handle: whoever drops that one has dropped the session (semantics 6.3).
+    def __init__(self, turn: Turn, session: Session, token: trio.lowlevel.TrioToken) -> None:
         self._turn = turn
+        # Whoever holds a turn need not hold its session: it is not dropped as long as one of the two is there.
+        self._session = session
         self._token = token
         self._reader: trio.lowlevel.Task | None = None
         self._read = 0

@@ -100,7 +100,7 @@ class Session:
         answer = await self._ask_turn(lambda reply: StartTurn(user_input, queue, context, reply))
         if isinstance(answer, AgentError):
             raise answer
-        return RunningTurn(answer, self._token)
+        return RunningTurn(answer, self, self._token)
 
     async def _ask_turn(self, question: object) -> Turn | AgentError:
         try:
