@@ -59,6 +59,8 @@ def explore(
     """
     if fairness not in ("trio", "none"):
         raise ValueError(f"unknown fairness {fairness!r}; choose 'trio' or 'none'")
+    if schedules < 1:
+        raise ValueError(f"schedules={schedules}; write 1 or more")
     longest = max_seconds if chaos is None else min(max_seconds, chaos.heal + chaos.finish)
     limits = Limits(max_steps, longest, allow)
     base = Attempt(seed=seed, fairness=fairness, latency=latency, chaos=chaos)

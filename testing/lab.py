@@ -43,6 +43,9 @@ class Lab:
     fired: int = 0
     delivered: int = 0
     unresolved: list[str] = attrs.field(factory=list)
+    took_effect: set[tuple[str, str]] = attrs.field(factory=set)
+    """Kind and target of each injection that was delivered."""
+    missed: tuple[str, ...] = ()
     kinds: dict[tuple[object, ...], list[tuple[Run, Violation]]] = attrs.field(factory=dict)
     cases: dict[tuple[object, ...], int] = attrs.field(factory=dict)
     cancelled: dict[tuple[str, Location], None] = attrs.field(factory=dict)
@@ -110,6 +113,8 @@ class Lab:
         self.planned += wanted
         self.fired += len(run.fired)
         self.delivered += len({d.injection for d in run.deliveries})
+        injections = [run.attempt.injections[d.injection] for d in run.deliveries]
+        self.took_effect.update((injection.kind, injection.what) for injection in injections)
         if run.unresolved and not run.violations:
             self.unresolved.append(encode(run.attempt))
         for delivery in run.deliveries:
@@ -148,6 +153,7 @@ class Lab:
             fired=self.fired,
             delivered=self.delivered,
             unresolved=tuple(self.unresolved),
+            missed=self.missed,
             coverage=Coverage(tuple(seen), tuple(self.cancelled)) if coverage else Coverage((), ()),
             worst_shutdown=self.worst[0] if self.worst else None,
             worst_shutdown_token=self.worst[1] if self.worst else "",

@@ -100,6 +100,8 @@ class Report:
     delivered: int = 0
     unresolved: tuple[str, ...] = ()
     """Tokens of runs whose injection did not take effect: they show nothing, good or bad."""
+    missed: tuple[str, ...] = ()
+    """What was asked for and never happened, in words: a name that is nobody's, say."""
     coverage: Coverage = Coverage((), ())
     worst_shutdown: float | None = None
     """Virtual seconds from a cancel to the end of its target, at worst."""
@@ -112,8 +114,8 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Nothing went wrong, and at least one of the planned injections took effect."""
-        return not self.failures and (self.planned == 0 or self.delivered > 0)
+        """Nothing went wrong, and what was asked for took effect at least once."""
+        return not self.failures and not self.missed and (self.planned == 0 or self.delivered > 0)
 
     @property
     def trace(self) -> str:
@@ -144,7 +146,7 @@ class Report:
 
     def _problems(self) -> list[str]:
         if not self.ok and not self.failures:
-            return ["no injection took effect: is the target's name right, and does it ever exist?"]
+            return list(self.missed) or ["no injection took effect"]
         lines = [str(failure) for failure in self.failures[:1]]
         rest = [f"also {f.kind}: {f.message[:160]}  [{f.token}]" for f in self.failures[1:8]]
         return lines + rest
@@ -160,6 +162,7 @@ class Report:
             "fired": self.fired,
             "delivered": self.delivered,
             "unresolved": list(self.unresolved),
+            "missed": list(self.missed),
             "steps": len(self.baseline.steps),
             "coverage": {
                 "seen": [_pair(p) for p in self.coverage.seen],

@@ -89,6 +89,7 @@ def sweep(
         stop_at_first: end the sweep at its first failure.
         progress: called after every run with runs done, runs planned, and failures.
     """
+    _check_counts(points, schedules)
     named = cancel if cancel is None or isinstance(cancel, str) else "action"
     plan = Plan(
         named, points, then, then_points, _checked(faults), None if ports is None else tuple(ports),
@@ -104,6 +105,13 @@ def sweep(
     return outside_trio(work)
 
 
+def _check_counts(points: Points, schedules: int) -> None:
+    if points not in ("every-step", "every-location") and not (isinstance(points, int) and points > 0):
+        raise ValueError(f"points={points!r}; write 'every-step', 'every-location' or how many, at least 1")
+    if schedules < 1:
+        raise ValueError(f"schedules={schedules}; write 1 or more")
+
+
 def _checked(faults: Sequence[Mode]) -> tuple[Mode, ...]:
     for mode in faults:
         if mode not in MODES:
@@ -117,9 +125,23 @@ def _sweep(lab: Lab, plan: Plan) -> Report:
         for number in range(plan.schedules):
             order = Order() if number == 0 else Order("walk", plan.seed * 1000 + number)
             _under(lab, plan, Attempt(seed=plan.seed, order=order), baseline if number == 0 else None)
+        lab.missed = tuple(_missed(lab, plan, baseline))
     else:
         lab.note = "the undisturbed run fails already, so nothing was injected"
     return lab.report(baseline, coverage=plan.cancel is not None)
+
+
+def _missed(lab: Lab, plan: Plan, baseline: Run) -> Iterator[str]:
+    """What was asked for and never happened: a misspelt name must not look like a success."""
+    if plan.cancel is not None and ("cancel", plan.cancel) not in lab.took_effect:
+        target = f"cancel={plan.cancel!r}"
+        yield f"no injection took effect for {target}: is the target's name right, and does it ever exist?"
+    called = {call.port.partition(".")[0] for call in baseline.calls}
+    for port in plan.ports or ():
+        if port not in called:
+            yield f"no call of port {port!r} was there to break: is its name right, and is it called?"
+    if plan.faults and plan.cancel is None and not lab.planned:
+        yield "no call of a port was there to break: put the outside world behind sim.port(...)"
 
 
 def _under(lab: Lab, plan: Plan, base: Attempt, known: Run | None) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from youyou.testing import Simulation, sweep
+from youyou.testing import InjectedFault, Simulation, sweep
 
 SOURCE = Path(__file__).read_text(encoding="utf-8").splitlines()
 
@@ -153,6 +153,47 @@ def test_a_target_that_never_exists_shows_nothing():
     assert (0, 0) == (report.delivered, len(report.failures))
     with pytest.raises(AssertionError, match="no injection took effect"):
         report.assert_ok()
+
+
+async def one_call(sim: Simulation) -> None:
+    """A port call that may fail, in a scope."""
+    bank = sim.port("bank", Bank())
+    with sim.scope("turn"), suppress(InjectedFault):
+        await bank.pay()
+
+
+class Bank:
+    """Something to call."""
+
+    async def pay(self) -> None:
+        """Take a second."""
+        await trio.sleep(1)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"cancel": "trun", "faults": ["raise_before"]}, "no injection took effect for cancel='trun'"),
+        ({"faults": ["raise_before"], "ports": ["bnak"]}, "no call of port 'bnak' was there to break"),
+        ({"cancel": None, "faults": ["cut"]}, "no call of a port was there to break"),
+    ],
+)
+def test_each_thing_asked_for_must_take_effect(options, says):
+    """One that never happened is not made good by another that did."""
+    sweep(one_call, cancel="turn", faults=["raise_before"], ports=["bank"]).assert_ok()
+
+    report = sweep(one_call, **options)
+
+    assert (False, ()) == (report.ok, report.failures)
+    with pytest.raises(AssertionError, match=says):
+        report.assert_ok()
+
+
+@pytest.mark.parametrize("options", [{"points": "every"}, {"points": 0}, {"schedules": 0}])
+def test_a_number_of_nothing_is_refused(options):
+    """A sweep that would try nothing is a mistake."""
+    with pytest.raises(ValueError, match=next(iter(options))):
+        sweep(one_call, **options)
 
 
 def test_an_action_is_called_at_every_step():
