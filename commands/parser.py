@@ -84,6 +84,12 @@ def _chat(arguments: argparse.Namespace) -> int:
     return run(partial(chat, options))
 
 
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
 def _add_demo(commands: Parsers) -> None:
     help = "hold a whole conversation by itself: tools side by side and in turn, a cancel, a resume"
     parser = _command(commands, "demo", help, _demo)
@@ -101,7 +107,7 @@ def _add_sessions(commands: Parsers) -> None:
     parser = _described(commands.add_parser("sessions", help="list, show, delete stored sessions"), "Stored sessions.")
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     listing = _command(actions, "list", "list the newest sessions", _list)
-    listing.add_argument("--limit", type=int, default=20, metavar="N", help="how many (default: 20)")
+    listing.add_argument("--limit", type=_count, default=20, metavar="N", help="how many (default: 20)")
     show = _command(actions, "show", "show what was said in one session", _show)
     show.add_argument("session", nargs="?", metavar="ID-PREFIX", help="which one (default: the newest)")
     delete = _command(actions, "delete", "delete sessions for good", _delete)
@@ -159,7 +165,7 @@ def _add_explore(commands: Parsers) -> None:
     help = "cancel a Trio scenario everywhere, break its ports, run it in many orders"
     parser = _command(commands, "explore", help, _explore)
     parser.add_argument("scenario", metavar="MODULE:SCENARIO", help="an async function; also PATH/TO/FILE.py:SCENARIO")
-    parser.add_argument("--schedules", type=int, default=200, metavar="N", help="orders to try (default: 200)")
+    parser.add_argument("--schedules", type=_count, default=200, metavar="N", help="orders to try (default: 200)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the first order (default: 0)")
     parser.add_argument("--cancel", default="root", metavar="NAME", help="the target to cancel (default: root)")
     parser.add_argument("--replay", metavar="TOKEN", help="run only what this token names, and print its trace")

@@ -52,7 +52,7 @@ def page(report: Report) -> str:
         mode=_text(report.mode),
         verdict=_verdict(report),
         verdict_class="good" if report.ok else "bad",
-        note=_tag("p", report.note, "note") if report.note else "",
+        note="".join(_tag("p", said, "note") for said in (report.note, *report.missed) if said),
         figures="".join(f"<div>{_tag('dd', value)}{_tag('dt', name)}</div>" for name, value in _figures(report)),
         tabs=_tabs(report),
         cases="".join(_case(failure, number) for number, failure in enumerate(report.failures[:MOST_VIEWS])),

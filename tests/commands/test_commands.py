@@ -131,6 +131,8 @@ def test_errors_have_words_and_no_traceback(capfd: pytest.CaptureFixture[str], t
         (["profiles", "json:dumps"], "cannot be called without arguments"),
         (["profiles", "json:decoder"], "is no AgentBuilder"),
         (["explore", "nothing"], "is not 'module:function'"),
+        (["explore", "a:b", "--schedules", "0"], "is no number from 1 on"),
+        (["sessions", "list", "--limit", "-1"], "is no number from 1 on"),
     ],
 )
 def test_what_is_not_understood_ends_with_2(capfd: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:

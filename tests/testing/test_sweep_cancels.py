@@ -185,6 +185,8 @@ def test_each_thing_asked_for_must_take_effect(options, says):
     report = sweep(one_call, **options)
 
     assert (False, ()) == (report.ok, report.failures)
+    assert report.missed[0].startswith(says)
+    assert report.missed[0].partition("'")[0] in report.to_html()
     with pytest.raises(AssertionError, match=says):
         report.assert_ok()
 
