@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any
 
 import attrs
@@ -51,6 +52,7 @@ class World:
     failing: bool = False
     moved_on: bool = False
     lossy: bool = False
+    unbounded: bool = False
     provider: StrictProvider = attrs.Factory(lambda: StrictProvider([]))
     invariants: AgentInvariants = attrs.Factory(AgentInvariants)
     agent: youyou.Agent | None = None
@@ -171,8 +173,12 @@ class World:
         """An agent, a session, ``talk``, and then whatever must still work after what the sweep did."""
         if self.kind == "host":
             self.bounded()
-            with self.sim.scope("host"):
+            left: list[bool] = []
+            # As an action, so that whatever is cancelled as a consequence counts as reached.
+            with trio.CancelScope() as host:
+                self.sim.action("host", partial(host.cancel, "the host is cancelled"), done=lambda: left)
                 await self._with_agent(talk)
+            left.append(True)
         else:
             await self._with_agent(talk)
         await self.resumes()
@@ -218,6 +224,8 @@ class World:
 
     def bounded(self) -> None:
         """The host's cancellation ends within grace + closing (semantics 6.2)."""
+        if self.unbounded:
+            return
         grace = 5.0 if self.grace is None else self.grace
         self.sim.shutdown_within(math.nextafter(grace + self.closing, math.inf) + 1e-6)
 

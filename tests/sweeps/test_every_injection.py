@@ -286,6 +286,23 @@ async def hanging(world: Any) -> None:
     await world.run(world.say)
 
 
+class Stubborn(Slow):
+    """A plugin whose hooks cannot be cancelled for twenty seconds."""
+
+    async def _wait(self, event: Any) -> None:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 20):
+            await trio.sleep(20)
+
+
+async def stubborn(world: Any) -> None:
+    """A hook that will not be cut, so that the shield ends around all that wait for it."""
+    world.unbounded = True
+    world.plugins.append(Stubborn())
+    world.tool("read1", 1.0)
+    world.says(calls("read1"), say("read"))
+    await world.run(world.say)
+
+
 def judge(report: Report, tally: Any) -> None:
     """Count, and fail with the smallest case."""
     tally.add(report)
@@ -293,14 +310,17 @@ def judge(report: Report, tally: Any) -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-@pytest.mark.parametrize("kind", ["turn", "close", "shutdown", "host"])
-@pytest.mark.parametrize("grace", [None, 0.0], ids=["patient", "at-once"])
+@pytest.mark.parametrize(
+    ("kind", "grace"),
+    [("turn", None), ("turn", 0.0), ("close", None), ("shutdown", 0.0), ("host", None), ("host", 0.0)],
+    ids=["turn", "turn-at-once", "close", "shutdown-at-once", "host", "host-at-once"],
+)
 def test_stopped_at_every_step(make_world: Any, tally: Any, scenario: Scenario, kind: str, grace: float | None) -> None:
     """Whatever is stopped, after whatever step: one terminal event, nothing lost, nothing twice, and life goes on."""
     judge(sweep(told(make_world, scenario, kind, grace), cancel=kind, points="every-location"), tally)
 
 
-@pytest.mark.parametrize("scenario", [*SCENARIOS, hanging], ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, hanging, stubborn], ids=lambda scenario: scenario.__name__)
 def test_no_time_to_close(make_world: Any, tally: Any, scenario: Scenario) -> None:
     """With a millisecond to close in, actors are cut wherever they wait; turns end, and the host is free in time."""
     report = sweep(told(make_world, scenario, "host", 0.0, closing=0.001), cancel="host", points="every-location")
