@@ -19,7 +19,7 @@ import attrs
 import trio
 
 SIGPIPE = 13
-_SIGNALS = [found for name in ("SIGINT", "SIGTERM", "SIGHUP") if (found := getattr(signal, name, None)) is not None]
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 @attrs.define(eq=False)

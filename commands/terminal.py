@@ -64,7 +64,7 @@ class Terminal:
         self._context: contextvars.Context | None = None
         self._app: Application[None] | None = None
         self._waiting: list[str] = []
-        self.ready = trio.Event()
+        self.ready: trio.Event = trio.Event()
         """Set once what is printed is seen."""
 
     @property
