@@ -96,11 +96,9 @@ class Control(trio.abc.Instrument):
     def expect(self, number: int, reason: str | None) -> None:
         """Injection ``number`` is done now: look for a `trio.Cancelled` with ``reason``, or for any."""
         self.note_fired(number)
+        self._under_way.expect(number, reason, self.tasks)
         if reason is None:
-            self._under_way.expect_any(number, self.tasks)
             self.run.actions.append(number)
-        else:
-            self._under_way.expect_reason(number, reason)
 
     # Called by Trio.
 

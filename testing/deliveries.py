@@ -1,4 +1,4 @@
-"""Which injected cancel is behind a `trio.Cancelled`: told by its reason, or, for actions, by what they changed.
+"""Which injected cancel is behind a `trio.Cancelled`: told by its reason, or by a deadline that came nearer.
 
 Remembers what was fired and what the world looked like then. Never fires, and never decides where something arrived.
 """
@@ -22,16 +22,15 @@ class Deliveries:
     _reasons: dict[str, int] = attrs.field(factory=dict)
     _actions: list[int] = attrs.field(factory=list)
     _deadlines: dict[trio.CancelScope, float] = attrs.field(factory=dict)
-    """Of every scope that somebody was in when the last action was called."""
+    """Of every scope that somebody was in when the last injection was done."""
 
-    def expect_reason(self, number: int, reason: str) -> None:
-        """Injection ``number`` cancels a scope with ``reason``."""
-        self._reasons[reason] = number
-
-    def expect_any(self, number: int, tasks: Iterable[Task]) -> None:
-        """Injection ``number`` is about to call something that may cancel any of ``tasks`` in any way."""
+    def expect(self, number: int, reason: str | None, tasks: Iterable[Task]) -> None:
+        """Injection ``number`` is about to cancel ``tasks`` with ``reason``; None: in ways that nobody knows."""
         self._deadlines = {scope: scope.deadline for task in tasks for scope in hooks.scopes_around(task)}
-        self._actions.append(number)
+        if reason is None:
+            self._actions.append(number)
+        else:
+            self._reasons[reason] = number
 
     def expect_none(self, number: int) -> None:
         """Injection ``number`` says that it changed nothing."""
@@ -47,14 +46,13 @@ class Deliveries:
         number = self._reasons.get(str(getattr(error, "reason", None)))
         if number is None and (isinstance(error, KeyboardInterrupt) or error.source == "KeyboardInterrupt"):
             number = self._reasons.get("ctrl-c")
-        if number is None and self._actions and not self._was_due(task, error):
-            number = self._actions[0]
-        return number
+        if number is None and isinstance(error, trio.Cancelled) and error.source == "deadline":
+            return min([*self._actions, *self._reasons.values()]) if self._is_hurried(task) else None
+        return self._actions[0] if number is None and self._actions else number
 
-    def _was_due(self, task: Task, error: trio.Cancelled | KeyboardInterrupt) -> bool:
-        """Whether ``error`` is the end of a sleep or of a timeout that no action has moved."""
-        moved = any(self._deadlines.get(s, s.deadline) != s.deadline for s in hooks.scopes_around(task))
-        return isinstance(error, trio.Cancelled) and error.source == "deadline" and not moved
+    def _is_hurried(self, task: Task) -> bool:
+        """Whether ``task`` has less time than before; if not, a sleep or a timeout ends as it would have."""
+        return any(s.deadline < self._deadlines.get(s, s.deadline) for s in hooks.scopes_around(task))
 
     def forget(self) -> None:
         """Let go of the program."""

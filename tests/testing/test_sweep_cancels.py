@@ -257,6 +257,30 @@ def test_a_timeout_that_would_have_come_anyway_is_no_delivery_of_an_action(tight
     assert ({"await trio.sleep(2)", "await trio.sleep(60)"} if tightened else set()) == cancelled
 
 
+def test_a_deadline_set_because_of_a_cancel_delivers_it_too():
+    """A cancel that reaches a shielded task as the end of its grace is a cancel of the place where it waits."""
+
+    async def scenario(sim: Simulation) -> None:
+        shield = trio.CancelScope(shield=True)
+
+        async def service() -> None:
+            with shield:
+                await trio.sleep_forever()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(service)
+            try:
+                with trio.move_on_after(9):
+                    await trio.sleep(1)
+            finally:
+                shield.deadline = trio.current_time() + 1
+
+    report = sweep(scenario)
+
+    cancelled = {SOURCE[location.line - 1].strip() for _, location in report.coverage.cancelled}
+    assert {"await trio.sleep(1)", "await trio.sleep_forever()"} == cancelled
+
+
 def test_an_async_action_runs_beside_the_scenario_and_is_timed():
     """`await session.close()` from outside: started at each step, waited for, its duration is the shutdown."""
 
