@@ -199,6 +199,7 @@ async def _next(stream: AsyncIterator[Any]) -> Any:
 def _provider_error(provider: ModelProvider, error: UserCodeError) -> AgentError:
     if isinstance(error.cause, AgentError):
         return error.cause
+    logger.debug("provider %r raised", provider.id, exc_info=error.cause)
     return ProviderError(f"provider {provider.id!r} raised {error}", retryable=True)
 
 

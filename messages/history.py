@@ -36,6 +36,11 @@ class UserMessage:
 
     content: tuple[ContentBlock, ...] = attrs.field(converter=blocks)
 
+    @property
+    def text(self) -> str:
+        """The plain text of the message; files and images are left out."""
+        return text_of(self.content)
+
 
 def _is_blank(block: ContentBlock) -> bool:
     if isinstance(block, ReasoningBlock) and block.provider_data is not None:

@@ -267,3 +267,10 @@ def test_requests_built_on_the_way_equal_one_built_at_the_end(steps: list[tuple[
     assert unasked.requests(MODEL) == asked.requests(MODEL)
     assert sendability_problem(asked.requests(MODEL)) is None
     assert all(view == seen and sendability_problem(view) is None for view, seen in views)
+
+
+def test_the_text_of_a_user_message_leaves_files_out():
+    """What the user typed, joined."""
+    message = UserMessage((TextBlock("look "), FileBlock("a.txt", "inside"), TextBlock("here")))
+
+    assert "look here" == message.text
