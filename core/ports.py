@@ -45,7 +45,14 @@ ChatStream: TypeAlias = AsyncIterable[ChatEvent]
 
 @runtime_checkable
 class ModelProvider(Protocol):
-    """Talks to one LLM API (semantics 4).
+    """Talks to one LLM API (semantics 4). How to write one: docs/parts.md.
+
+    Synopsis::
+
+        async def chat(self, request):
+            async with aclosing(self.words(request)) as words:
+                async for word in words: yield TextDelta(word)
+            yield Done()
 
     ``chat`` returns an async context manager whose value is an async iterable of chat events, or such an iterable
     itself (an async generator function will do). Cancellation is Trio's: the runtime cancels the scope around the
@@ -82,7 +89,15 @@ class ToolInput:
 
 @runtime_checkable
 class ToolHandler(Protocol):
-    """Something a model may call (semantics 8). ``tags`` and ``timeout_ms`` are read if they are there."""
+    """Something a model may call (semantics 8). ``tags`` and ``timeout_ms`` are read if they are there.
+
+    Synopsis, see docs/parts.md; for a function `tool` is shorter::
+
+        class Counter:
+            name, description, parameters, mutating = "count", "Counts up.", {"type": "object"}, True
+            async def execute(self, input):
+                return ToolOutput(str(next(self.numbers)))
+    """
 
     @property
     def name(self) -> str:
@@ -127,7 +142,15 @@ class PluginContext(Protocol):
 
 @runtime_checkable
 class Plugin(Protocol):
-    """A listener to the life of an agent (semantics 6.4)."""
+    """A listener to the life of an agent (semantics 6.4). How to write one: docs/parts.md.
+
+    Synopsis, of the hooks::
+
+        def apply(self, ctx):
+            ctx.tap(BeforeToolUse, self.guard)
+        async def guard(self, event):
+            return Abort("too dear") if event.arguments["euros"] > 100 else None
+    """
 
     @property
     def id(self) -> str:
@@ -153,7 +176,15 @@ class Plugin(Protocol):
 
 @runtime_checkable
 class SessionStorage(Protocol):
-    """Keeps sessions (semantics 7). Called by one task at a time."""
+    """Keeps sessions (semantics 7). Called by one task at a time. How to write one: docs/parts.md.
+
+    Synopsis, with a dict; ``check_session_storage`` of `youyou.testing` tells whether the rest is right::
+
+        async def save_events(self, session_id, events):
+            await trio.lowlevel.checkpoint()
+            kept = self.kept.get(session_id, {})
+            self.kept[session_id] = {e.seq: e for e in events} | kept
+    """
 
     async def save_events(self, session_id: str, events: Sequence[SessionEvent]) -> None:
         """Append one batch, all or nothing. An event whose ``seq`` is already stored is ignored."""
@@ -173,7 +204,15 @@ class SessionStorage(Protocol):
 
 @runtime_checkable
 class MemoryStorage(Protocol):
-    """Keeps memories across sessions (semantics 12), keyed by ``(namespace, id)``."""
+    """Keeps memories across sessions (semantics 12), keyed by ``(namespace, id)``. How to write one: docs/parts.md.
+
+    Synopsis, with a dict; ``check_memory_storage`` of `youyou.testing` tells whether the rest is right::
+
+        async def search(self, namespace, query, limit):
+            await trio.lowlevel.checkpoint()
+            found = [m for m in self.kept.values() if m.namespace == namespace]
+            return self.ranked(found, query)[:limit]
+    """
 
     async def search(self, namespace: str, query: str, limit: int) -> Sequence[Memory]:
         """The most relevant first, at most ``limit``; an empty query gives the newest."""

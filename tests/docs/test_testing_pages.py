@@ -1,4 +1,4 @@
-"""Every block of code in the pages on testing runs, and prints what the page says it prints."""
+"""Every block of code in the pages on testing and on parts runs, and prints what the page says it prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import attrs
 import pytest
 from youyou.testing import Simulation, explore, replay, sweep
 
-PAGES = Path(__file__).parents[2] / "docs" / "testing"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [*sorted(DOCS.glob("testing/*.md")), DOCS / "parts.md"]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# (\w+\.py)\n")
 
@@ -30,7 +31,7 @@ class Block:
 
 def blocks(page: str) -> list[Block]:
     """The fenced blocks of a page in order."""
-    text = (PAGES / page).read_text(encoding="utf-8")
+    text = (DOCS / page).read_text(encoding="utf-8")
     return [Block(m[1], m[2], text.count("\n", 0, m.start()) + 1) for m in _BLOCK.finditer(text)]
 
 
@@ -62,12 +63,12 @@ def run(page: str, folder: Path) -> tuple[list[str], list[str]]:
         elif block.language == "python":
             out = io.StringIO()
             with redirect_stdout(out):
-                exec(compile("\n" * block.line + block.text, page, "exec"), world)
+                exec(compile("\n" * block.line + block.text, page, "exec", dont_inherit=True), world)
             last = out.getvalue()
     return printed, promised
 
 
-@pytest.mark.parametrize("page", ["tutorial.md", "reference.md", "blind-spots.md"])
+@pytest.mark.parametrize("page", ["testing/tutorial.md", "testing/reference.md", "testing/blind-spots.md", "parts.md"])
 def test_a_page_runs_from_top_to_bottom(page, folder):
     """Every Python block runs after those above it; a text block is the output of the block before it."""
     printed, promised = run(page, folder)
@@ -77,7 +78,7 @@ def test_a_page_runs_from_top_to_bottom(page, folder):
 
 def test_the_tutorial_ends_with_a_test_that_passes_and_can_be_replayed(folder, monkeypatch, capsys):
     """The last file is an ordinary test function; with a token it runs one attempt and prints the trace."""
-    run("tutorial.md", folder)
+    run("testing/tutorial.md", folder)
     test = importlib.import_module("test_shop").test_an_item_is_on_the_shelf_or_sold
 
     test()
@@ -91,7 +92,7 @@ def test_the_tutorial_ends_with_a_test_that_passes_and_can_be_replayed(folder, m
 @pytest.mark.parametrize("function", [sweep, explore, replay, Simulation])
 def test_the_reference_names_every_option(function):
     """Each parameter of the three entry points, and everything public of the simulation."""
-    text = (PAGES / "reference.md").read_text(encoding="utf-8")
+    text = (DOCS / "testing" / "reference.md").read_text(encoding="utf-8")
     if function is Simulation:
         names = [f"sim.{name}" for name in dir(Simulation) if not name.startswith("_")]
     else:
@@ -102,6 +103,6 @@ def test_the_reference_names_every_option(function):
 
 def test_every_kind_of_block_is_looked_at():
     """Nothing in the pages goes unread: only Python, its output, and commands."""
-    found = {block.language for page in PAGES.glob("*.md") for block in blocks(page.name)}
+    found = {block.language for page in PAGES for block in blocks(str(page.relative_to(DOCS)))}
 
     assert {"python", "text", "console"} == found
