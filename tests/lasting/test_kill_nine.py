@@ -21,6 +21,9 @@ from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.testing import StrictProvider
 from youyou.testing.scripted import say
 
+PATIENCE = 30.0
+"""Seconds after which a process that tells nothing has failed, for example because it could not start."""
+
 
 @attrs.define(eq=False)
 class Killed:
@@ -94,7 +97,9 @@ def told_of(kind, then=0.0):
 
     def wait(told):
         seen = b""
+        last = time.monotonic() + PATIENCE
         while kind not in seen:
+            assert time.monotonic() < last, f"the process never told of {kind!r}; it told: {seen!r}"
             time.sleep(0.001)
             with suppress(BlockingIOError):
                 seen += os.read(told, 65_536)
