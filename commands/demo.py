@@ -38,6 +38,7 @@ async def demo(model: str, db: str | None, stops: Stops) -> int:
     """Hold the conversation; the command's exit code."""
     out = Output(stops)
     started = trio.current_time()
+    require("apsw", "demo")
     await _have_weights(model, out)
     with tempfile.TemporaryDirectory(prefix="youyou-demo-", ignore_cleanup_errors=True) as folder:
         path = db if db is not None else str(Path(folder) / "sessions.db")
@@ -52,7 +53,7 @@ async def demo(model: str, db: str | None, stops: Stops) -> int:
 async def _have_weights(model: str, out: Output) -> None:
     if model != "local":
         return
-    require("xllamacpp", "local")
+    require("xllamacpp", "demo")
     from ..adapters.local_weights import fetch_weights, find_weights
 
     try:

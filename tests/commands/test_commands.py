@@ -160,6 +160,8 @@ def test_a_missing_key_names_the_variable(capfd: pytest.CaptureFixture[str]) -> 
         ),
         ("anthropic", ["chat", "--model", "anthropic:x", "-p", "x"], "pip install 'youyou[anthropic]'"),
         ("prompt_toolkit", ["chat", "--model", "scripted"], "pip install 'youyou[cli]'"),
+        ("apsw", ["demo", "--model", "scripted"], "pip install 'youyou[demo]'"),
+        ("xllamacpp", ["demo"], "pip install 'youyou[demo]'"),
     ],
 )
 def test_a_missing_extra_names_the_command_to_run(

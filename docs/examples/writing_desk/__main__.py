@@ -1,4 +1,4 @@
-"""``python -m writing_desk``: serve the page at http://127.0.0.1:8000, until Ctrl-C."""
+"""``python -m writing_desk``: serve the page at http://127.0.0.1:8000, until Ctrl-C. Needs ``youyou[web]``."""
 
 from __future__ import annotations
 
