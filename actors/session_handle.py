@@ -6,7 +6,7 @@ import contextvars
 import logging
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import final
 
@@ -19,7 +19,7 @@ from ..messages.content import Content, UserInput
 from ..messages.errors import AgentClosed, AgentError, InvalidInput, SessionClosed
 from ..messages.history import Message
 from .commands import CloseSession, SetTitle, StartTurn
-from .mailbox import ask, insist, post
+from .mailbox import Reply, ask, insist, post
 from .running_turn import RunningTurn
 from .runtime import Runtime
 from .serving import check_run, refuse_waiting
@@ -102,9 +102,9 @@ class Session:
             raise answer
         return RunningTurn(answer, self, self._token)
 
-    async def _ask_turn(self, question: object) -> Turn | AgentError:
+    async def _ask_turn(self, question: Callable[[Reply[Turn | AgentError]], StartTurn]) -> Turn | AgentError:
         try:
-            return await ask(self._actor.box, question, disown=_disown)  # type: ignore[arg-type]
+            return await ask(self._actor.box, question, disown=_disown)
         except AgentClosed:
             raise self._too_late() from None
 
