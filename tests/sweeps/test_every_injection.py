@@ -309,14 +309,28 @@ def judge(report: Report, tally: Any) -> None:
     report.assert_ok()
 
 
+STEPWISE = [text_only, concurrent_tools, serial_batch, retry_wait, slow_hooks]
+"""The scenarios that are stopped after every single scheduler step."""
+
+
+@pytest.mark.parametrize("scenario", STEPWISE, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize("kind", ["turn", "close", "shutdown", "host"])
+@pytest.mark.parametrize("grace", [0.0, 5.0])
+def test_stopped_at_every_step(make_world: Any, tally: Any, scenario: Scenario, kind: str, grace: float) -> None:
+    """Whatever is stopped, after whatever step: one terminal event, nothing lost, nothing twice, and life goes on."""
+    judge(sweep(told(make_world, scenario, kind, grace), cancel=kind, points="every-step"), tally)
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 @pytest.mark.parametrize(
     ("kind", "grace"),
     [("turn", None), ("turn", 0.0), ("close", None), ("shutdown", 0.0), ("host", None), ("host", 0.0)],
     ids=["turn", "turn-at-once", "close", "shutdown-at-once", "host", "host-at-once"],
 )
-def test_stopped_at_every_step(make_world: Any, tally: Any, scenario: Scenario, kind: str, grace: float | None) -> None:
-    """Whatever is stopped, after whatever step: one terminal event, nothing lost, nothing twice, and life goes on."""
+def test_stopped_at_every_place(
+    make_world: Any, tally: Any, scenario: Scenario, kind: str, grace: float | None
+) -> None:
+    """The same at every place where a task waits, several times each, in every scenario."""
     judge(sweep(told(make_world, scenario, kind, grace), cancel=kind, points="every-location"), tally)
 
 
