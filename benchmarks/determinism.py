@@ -25,8 +25,8 @@ RUNS = 200
 def attempts() -> Iterator[object]:
     """Cancels, faults, random and priority orders, unfair ones, latency, chaos and Ctrl-C."""
     from youyou.testing import Attempt, Chaos
-    from youyou.testing.attempt import Injection, Order
-    from youyou.testing.faults import MODES
+    from youyou.testing.engine.attempt import Injection, Order
+    from youyou.testing.engine.faults import MODES
 
     for number in range(RUNS):
         order = Order(("plain", "walk", "pct2", "pct3")[number % 4], number)
@@ -98,9 +98,9 @@ async def nasty(sim) -> None:  # type: ignore[no-untyped-def]  # the package is 
 
 def digest() -> str:
     """One hash over everything that was seen in all runs."""
-    from youyou.testing.attempt import Limits
-    from youyou.testing.leaks import LeakWatch
-    from youyou.testing.running import run_attempt
+    from youyou.testing.engine.attempt import Limits
+    from youyou.testing.engine.running import run_attempt
+    from youyou.testing.process.leaks import LeakWatch
 
     found, steps, kinds = hashlib.sha256(), 0, set()
     with LeakWatch() as watch:

@@ -4,26 +4,27 @@ Usable without the rest of the package: nothing in the engine knows of agents (s
 """
 
 from ..core.normalise import normalise
-from .attempt import Attempt, Chaos
+from .campaigns.decorator import explored, swept
+from .campaigns.exploration import explore
+from .campaigns.loading import examine, load_scenario
+from .campaigns.replays import replay
+from .campaigns.sweeps import sweep
 from .conformance_memory import check_memory_storage
 from .conformance_provider import check_model_provider
 from .conformance_storage import check_session_storage
-from .crashes import Crashed, DurableLog
-from .decorator import explored, swept
-from .exploration import explore
-from .faults import Fault, FaultPlan, InjectedDeath, InjectedFault
-from .hooks import RealIORefused, TrioMoved
-from .html import write_html
+from .engine.attempt import Attempt, Chaos
+from .engine.crashes import Crashed, DurableLog
+from .engine.faults import Fault, FaultPlan, InjectedDeath, InjectedFault
+from .engine.selftest import self_test
+from .engine.simulation import Simulation
 from .invariants import AgentInvariants
-from .loading import examine, load_scenario
-from .replays import replay
-from .report import Coverage, Failure, Report
+from .process.trio_internals import RealIORefused, TrioMoved
+from .report.findings import Coverage, Failure
+from .report.html import write_html
+from .report.report import Report
+from .report.tokens import BadToken
 from .scripted import ScriptedProvider, StrictProvider, call, calls, say
-from .selftest import self_test
-from .simulation import Simulation
 from .stores import InMemoryMemoryStorage, InMemorySessionStorage
-from .sweeps import sweep
-from .tokens import BadToken
 
 __all__ = [
     "AgentInvariants",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 from youyou import AfterToolUse, BeforeToolUse, Done, SessionEnd, TextDelta, TurnEnd, TurnStart
-from youyou.testing.faults import FaultPlan
+from youyou.testing import FaultPlan
 from youyou.testing.scripted import StrictProvider, calls, say
 from youyou.testing.stores import InMemoryMemoryStorage, InMemorySessionStorage
 

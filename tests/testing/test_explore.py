@@ -7,7 +7,7 @@ import itertools
 import pytest
 import trio
 from youyou.testing import Simulation, explore, replay
-from youyou.testing.schedule import Priorities
+from youyou.testing.engine.schedule import Priorities
 
 
 async def lost_update(sim: Simulation) -> None:

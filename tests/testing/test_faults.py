@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 from youyou.testing import FaultPlan, InjectedDeath, InjectedFault, Simulation, explore, replay, sweep
-from youyou.testing.exploration import Chaos
+from youyou.testing.campaigns.exploration import Chaos
 
 
 class Shop:

@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from youyou.testing import DurableLog, Report, Simulation, drawing, explore, replay, sweep, write_html
+from youyou.testing import DurableLog, Report, Simulation, explore, replay, sweep, write_html
+from youyou.testing.report import drawing
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> !"
 

@@ -12,7 +12,8 @@ import pytest
 import trio
 import trio._core._run as trio_run
 from trio.testing import MockClock
-from youyou.testing import Simulation, TrioMoved, explore, hooks, self_test, sweep
+from youyou.testing import Simulation, TrioMoved, explore, self_test, sweep
+from youyou.testing.process import trio_internals
 
 
 async def two(sim: Simulation) -> None:
@@ -89,7 +90,7 @@ def test_loops_outside_of_simulations_keep_their_coin():
 
 def test_loops_outside_of_simulations_flip_their_coin_where_they_did(monkeypatch):
     """Without Hypothesis Trio runs tasks as they came or the other way round; that is not changed by a simulation."""
-    hooks.install()
+    trio_internals.install()
     monkeypatch.setattr(trio_run._ALLOW_DETERMINISTIC_SCHEDULING, "before", False)
 
     async def program() -> str:
@@ -197,19 +198,19 @@ def test_a_trio_without_what_is_needed_is_refused_by_name(monkeypatch, name):
     """The message names the missing internal."""
     monkeypatch.delattr(trio_run, name)
     with pytest.raises(TrioMoved, match=name):
-        hooks.check_trio()
+        trio_internals.check_trio()
 
 
 def test_a_trio_that_no_longer_asks_for_an_order_is_refused(monkeypatch):
     """The internals are all there and do nothing: the known program takes another course."""
-    monkeypatch.setattr(hooks.Coin, "shuffle", lambda self, batch: None)
+    monkeypatch.setattr(trio_internals.DispatchingRandom, "shuffle", lambda self, batch: None)
     with pytest.raises(TrioMoved, match="no longer holds"):
         self_test.__wrapped__()
 
 
 def test_a_trio_that_wakes_tasks_in_another_way_is_refused(monkeypatch):
     """If a cancel can no longer be seen to arrive, every result would be 'unresolved'."""
-    monkeypatch.setattr(hooks, "thrown_into", lambda task: None)
+    monkeypatch.setattr(trio_internals, "thrown_into", lambda task: None)
     with pytest.raises(TrioMoved, match="cancel"):
         self_test.__wrapped__()
 

@@ -7,9 +7,9 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 from youyou.testing import Attempt, BadToken, Chaos, Simulation, replay, sweep
-from youyou.testing.attempt import Injection, Order
-from youyou.testing.faults import MODES
-from youyou.testing.tokens import decode, encode
+from youyou.testing.engine.attempt import Injection, Order
+from youyou.testing.engine.faults import MODES
+from youyou.testing.report.tokens import decode, encode
 
 names = st.from_regex(r"[a-z][a-z_-]{0,12}", fullmatch=True)
 injections = st.one_of(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 from youyou.testing import Simulation, explored, swept
-from youyou.testing.decorator import ENVIRONMENT
+from youyou.testing.campaigns.decorator import ENVIRONMENT
 
 RUNS: list[Path] = []
 

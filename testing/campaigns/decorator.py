@@ -16,11 +16,11 @@ import os
 from collections.abc import Callable
 from typing import Any, overload
 
-from .attempt import Scenario
+from ..engine.simulation import Scenario, Simulation
+from ..report.findings import trace_lines
+from ..report.report import Report
 from .exploration import explore
 from .replays import replay
-from .report import Report, trace_lines
-from .simulation import Simulation
 from .sweeps import sweep
 
 ENVIRONMENT = "YOUYOU_REPLAY"

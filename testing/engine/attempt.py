@@ -5,19 +5,15 @@ An `Attempt` with its scenario determines a run completely; a `Run` is what was 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import attrs
 
+from ..process.locations import Location, Wait
 from .faults import Fault, Mode, PortCall
 from .schedule import Plain, Priorities, Recorded, Source, Walk
-from .where import Location, Wait
 
-if TYPE_CHECKING:
-    from .simulation import Simulation
-
-Scenario = Callable[["Simulation"], Awaitable[object]]
 Fairness = Literal["trio", "none"]
 Strategy = Literal["plain", "walk", "pct2", "pct3"]
 
@@ -96,8 +92,8 @@ class Limits:
     max_seconds: float = 7 * 86_400.0
     allow: tuple[type[BaseException], ...] = ()
     """Exceptions that may come out of the scenario."""
-    target: Callable[[Simulation], object] | None = None
-    """What ``action`` in an injection means: a scope to cancel or something to call."""
+    target: Callable[[Any], object] | None = None
+    """What ``action`` in an injection means: takes the `Simulation`, cancels or returns what to cancel or call."""
     error: Callable[[Fault, PortCall], BaseException] | None = None
     """Makes the exceptions of injected faults; None: `InjectedFault`."""
     durables: dict[str, Any] = attrs.field(factory=dict)

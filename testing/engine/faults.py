@@ -98,7 +98,7 @@ class FaultPlan:
 
     def wrap(self, name: str, target: T) -> T:
         """A stand-in for ``target`` that behaves the same until the plan says otherwise."""
-        return cast("T", stand_in(self, name, target))
+        return cast("T", proxy(self, name, target))
 
     def fault_for(self, call: PortCall) -> Fault | None:
         """The fault planned for ``call``, if any."""
@@ -144,27 +144,27 @@ class FaultPlan:
         return call
 
 
-class StandIn:
+class Proxy:
     """Forwards everything to the real object and sends awaited calls through the plan."""
 
     def __init__(self, plan: FaultPlan, name: str, target: Any) -> None:
-        self._stand_in = (plan, name, target)
+        self._proxied = (plan, name, target)
 
     def __getattr__(self, attribute: str) -> Any:
-        plan, name, target = self._stand_in
+        plan, name, target = self._proxied
         value = getattr(target, attribute)
         return _method(plan, name, attribute, value) if callable(value) else value
 
     def __repr__(self) -> str:
-        return f"<port {self._stand_in[1]}: {self._stand_in[2]!r}>"
+        return f"<port {self._proxied[1]}: {self._proxied[2]!r}>"
 
 
-def stand_in(plan: FaultPlan, name: str, target: Any) -> Any:
-    """A `StandIn` that also has the special methods of ``target``, and passes for its type."""
+def proxy(plan: FaultPlan, name: str, target: Any) -> Any:
+    """A `Proxy` that also has the special methods of ``target``, and passes for its type."""
     body: dict[str, Any] = {"__class__": property(lambda self: type(target))}
     for special in _SPECIAL & set(dir(type(target))):
         body[special] = _special(special)
-    return type("StandIn", (StandIn,), body)(plan, name, target)
+    return type("Proxy", (Proxy,), body)(plan, name, target)
 
 
 _AWAITED = {"__aenter__", "__aexit__", "__anext__"}
@@ -173,8 +173,8 @@ _SPECIAL = _AWAITED | _PLAIN | {"__aiter__"}
 
 
 def _special(special: str) -> Callable[..., Any]:
-    def forward(self: StandIn, *args: Any) -> Any:
-        plan, name, target = self._stand_in
+    def forward(self: Proxy, *args: Any) -> Any:
+        plan, name, target = self._proxied
         if special in _AWAITED and special != "__aexit__":
             return _awaited(plan, name, special, lambda: getattr(target, special)(*args))
         result = getattr(target, special)(*args)
@@ -203,7 +203,7 @@ async def _awaited(plan: FaultPlan, name: str, method: str, invoke: Callable[[],
     result = await plan.perform(name, method, invoke)
     where = name if method in ("__aenter__", "__anext__") else f"{name}.{method}"
     if method == "__aenter__" and _has_async_methods(result):
-        return stand_in(plan, where, result)
+        return proxy(plan, where, result)
     return result if method == "__anext__" else _seen(plan, where, result)
 
 
@@ -226,5 +226,5 @@ def _has_async_methods(result: object) -> bool:
 def _seen(plan: FaultPlan, name: str, result: Any) -> Any:
     """Streams and contexts that a port hands out are part of the port."""
     if hasattr(type(result), "__anext__") or hasattr(type(result), "__aenter__"):
-        return stand_in(plan, name, result)
+        return proxy(plan, name, result)
     return result

@@ -1,6 +1,6 @@
 """What a sweep, an exploration or a replay found: failures, the smallest case first, coverage, and what stayed open.
 
-Holds everything a reader or a drawing needs, as plain values; `Report.to_json` is the whole of it. Never runs anything.
+Holds everything a reader or a drawing needs, as plain values; `Findings.to_json` is all of it. Never runs anything.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 import attrs
 
-from .attempt import Attempt, Delivery, Run, Violation
-from .recording import Recording
+from ..engine.attempt import Attempt, Delivery, Run, Violation
+from ..process.locations import Location, Wait
+from ..process.recording import Recording
 from .tokens import encode
-from .where import Location, Wait
 
 _LAST_LINES = 12
 
@@ -85,8 +85,8 @@ class Coverage:
 
 
 @attrs.frozen
-class Report:
-    """The outcome of many runs."""
+class Findings:
+    """Everything that many runs have shown, as values."""
 
     scenario: str
     mode: str
@@ -121,12 +121,6 @@ class Report:
     def trace(self) -> str:
         """The smallest failure's run step by step, or the undisturbed run if nothing went wrong."""
         return "\n".join(trace_lines(self.failures[0].run if self.failures else self.baseline))
-
-    def assert_ok(self) -> None:
-        """Raise `AssertionError` with the smallest failure unless all went well."""
-        __tracebackhide__ = True
-        if not self.ok:
-            raise AssertionError(str(self))
 
     def __str__(self) -> str:
         return "\n".join([self.summary(), *self._problems()])
@@ -180,12 +174,6 @@ class Report:
     def json(self, indent: int | None = None) -> str:
         """`to_json` as text."""
         return json.dumps(self.to_json(), ensure_ascii=False, indent=indent)
-
-    def to_html(self) -> str:
-        """One self-contained page with a drawing of every failure."""
-        from .html import page  # the page knows the report, and is loaded only when somebody wants to look
-
-        return page(self)
 
 
 def failure_of(run: Run, violation: Violation, cases: int = 1) -> Failure:

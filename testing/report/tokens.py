@@ -13,8 +13,8 @@ from typing import cast
 
 import attrs
 
-from .attempt import Attempt, Chaos, Injection, Order, Strategy
-from .faults import MODES, Mode
+from ..engine.attempt import Attempt, Chaos, Injection, Order, Strategy
+from ..engine.faults import MODES, Mode
 
 LONGEST = 99
 _STRATEGIES: dict[str, Strategy] = {"w": "walk", "p": "pct2", "q": "pct3"}

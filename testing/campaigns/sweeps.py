@@ -1,10 +1,10 @@
 """Do one thing to a scenario at every moment at which it can be done: cancel it, break a port, crash it.
 
-    report = sweep(scenario)                                   # cancel everything after every step
-    report = sweep(scenario, cancel="turn", then="root")       # and everything again while the turn cleans up
-    report = sweep(scenario, cancel=None, faults=("raise_before", "raise_after"))
-    report = sweep(scenario, cancel=None, crash=recover)
-    report.assert_ok()
+report = sweep(scenario)                                   # cancel everything after every step
+report = sweep(scenario, cancel="turn", then="root")       # and everything again while the turn cleans up
+report = sweep(scenario, cancel=None, faults=("raise_before", "raise_after"))
+report = sweep(scenario, cancel=None, crash=recover)
+report.assert_ok()
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Literal
 
 import attrs
 
-from .attempt import Attempt, Injection, Limits, Order, Run, Scenario
-from .faults import MODES, Fault, Mode, PortCall
-from .lab import Lab, Progress
-from .leaks import LeakWatch
-from .report import Report
-from .running import outside_trio
-from .simulation import Simulation
-from .where import NOWHERE
+from ..engine.attempt import Attempt, Injection, Limits, Order, Run
+from ..engine.faults import MODES, Fault, Mode, PortCall
+from ..engine.running import outside_trio
+from ..engine.simulation import Scenario, Simulation
+from ..process.leaks import LeakWatch
+from ..process.locations import NOWHERE
+from ..report.report import Report
+from .campaign import Campaign, Progress
 
 Target = str | Callable[[Simulation], object] | None
 Points = Literal["every-step", "every-location"] | int
@@ -100,7 +100,7 @@ def sweep(
 
     def work() -> Report:
         with LeakWatch() as watch:
-            return _sweep(Lab(scenario, limits, watch, "sweep", progress, crash), plan)
+            return _sweep(Campaign(scenario, limits, watch, "sweep", progress, crash), plan)
 
     return outside_trio(work)
 
@@ -119,53 +119,53 @@ def _checked(faults: Sequence[Mode]) -> tuple[Mode, ...]:
     return tuple(faults)
 
 
-def _sweep(lab: Lab, plan: Plan) -> Report:
-    baseline = lab.baseline(Attempt(seed=plan.seed))
-    if not lab.failed:
+def _sweep(campaign: Campaign, plan: Plan) -> Report:
+    baseline = campaign.baseline(Attempt(seed=plan.seed))
+    if not campaign.failed:
         for number in range(plan.schedules):
             order = Order() if number == 0 else Order("walk", plan.seed * 1000 + number)
-            _under(lab, plan, Attempt(seed=plan.seed, order=order), baseline if number == 0 else None)
-        lab.missed = tuple(_missed(lab, plan, baseline))
+            _under(campaign, plan, Attempt(seed=plan.seed, order=order), baseline if number == 0 else None)
+        campaign.missed = tuple(_missed(campaign, plan, baseline))
     else:
-        lab.note = "the undisturbed run fails already, so nothing was injected"
-    return lab.report(baseline, coverage=plan.cancel is not None)
+        campaign.note = "the undisturbed run fails already, so nothing was injected"
+    return campaign.report(baseline, coverage=plan.cancel is not None)
 
 
-def _missed(lab: Lab, plan: Plan, baseline: Run) -> Iterator[str]:
+def _missed(campaign: Campaign, plan: Plan, baseline: Run) -> Iterator[str]:
     """What was asked for and never happened: a misspelt name must not look like a success."""
-    if plan.cancel is not None and ("cancel", plan.cancel) not in lab.took_effect:
+    if plan.cancel is not None and ("cancel", plan.cancel) not in campaign.took_effect:
         target = f"cancel={plan.cancel!r}"
         yield f"no injection took effect for {target}: is the target's name right, and does it ever exist?"
     called = {call.port.partition(".")[0] for call in baseline.calls}
     for port in plan.ports or ():
         if port not in called:
             yield f"no call of port {port!r} was there to break: is its name right, and is it called?"
-    if plan.faults and plan.cancel is None and not lab.planned:
+    if plan.faults and plan.cancel is None and not campaign.planned:
         yield "no call of a port was there to break: put the outside world behind sim.port(...)"
 
 
-def _under(lab: Lab, plan: Plan, base: Attempt, known: Run | None) -> None:
+def _under(campaign: Campaign, plan: Plan, base: Attempt, known: Run | None) -> None:
     """All points of one schedule."""
-    plain = known if known is not None else lab.try_out(base)
+    plain = known if known is not None else campaign.try_out(base)
     if plain.violations:
         return
-    dice = random.Random(plan.seed)
-    singles = list(_singles(plan, plain, dice))
-    lab.planned_runs = lab.runs + len(singles) + plan.pairs
+    rng = random.Random(plan.seed)
+    singles = list(_singles(plan, plain, rng))
+    campaign.planned_runs = campaign.runs + len(singles) + plan.pairs
     for injection in singles:
-        if plan.stop_at_first and lab.failed:
+        if plan.stop_at_first and campaign.failed:
             return
-        run = lab.try_out(attrs.evolve(base, injections=(injection,)), plain)
+        run = campaign.try_out(attrs.evolve(base, injections=(injection,)), plain)
         if (crashed := run.crashed) is not None:
             for state in range(1, len(crashed.frozen)):
-                lab.file(lab.recovered(crashed, state))
+                campaign.file(campaign.recovered(crashed, state))
         if plan.then is not None and injection.kind == "cancel":
-            _again(lab, plan, run, dice)
-    _pairs(lab, plan, base, singles, dice)
+            _again(campaign, plan, run, rng)
+    _pairs(campaign, plan, base, singles, rng)
 
 
-def _singles(plan: Plan, plain: Run, dice: random.Random) -> Iterator[Injection]:
-    points = _points(plain, plan.points, dice)
+def _singles(plan: Plan, plain: Run, rng: random.Random) -> Iterator[Injection]:
+    points = _points(plain, plan.points, rng)
     if plan.cancel is not None:
         born = plain.targets.get(plan.cancel, 0)
         for step, when in points:
@@ -187,10 +187,10 @@ def _singles(plan: Plan, plain: Run, dice: random.Random) -> Iterator[Injection]
 Point = tuple[int, Literal["after", "before"]]
 
 
-def _points(plain: Run, points: Points, dice: random.Random) -> list[Point]:
+def _points(plain: Run, points: Points, rng: random.Random) -> list[Point]:
     """Moments between two steps: after each, and before one if something else happened in between."""
     if points == "every-location":
-        return _stratified(plain, dice)
+        return _stratified(plain, rng)
     between = set(plain.boundaries)
     every: list[Point] = []
     for step in range(1, len(plain.steps) + 1):
@@ -198,11 +198,11 @@ def _points(plain: Run, points: Points, dice: random.Random) -> list[Point]:
             every.append((step, "before"))
         every.append((step, "after"))
     if isinstance(points, int) and points < len(every):
-        return [every[i] for i in sorted(dice.sample(range(len(every)), points))]
+        return [every[i] for i in sorted(rng.sample(range(len(every)), points))]
     return every
 
 
-def _stratified(plain: Run, dice: random.Random) -> list[Point]:
+def _stratified(plain: Run, rng: random.Random) -> list[Point]:
     strata: dict[object, list[int]] = defaultdict(list)
     for number, step in enumerate(plain.steps, 1):
         if step.location is not NOWHERE:
@@ -211,24 +211,24 @@ def _stratified(plain: Run, dice: random.Random) -> list[Point]:
     between = set(plain.boundaries)
     for steps in strata.values():
         inner = steps[1:-1]
-        picked = [steps[0], steps[-1], *dice.sample(inner, min(len(inner), _PER_LOCATION - 2))]
+        picked = [steps[0], steps[-1], *rng.sample(inner, min(len(inner), _PER_LOCATION - 2))]
         chosen.update((step, "after") for step in picked)
         if late := [step for step in steps if step + 1 in between]:
             chosen.add((late[0] + 1, "before"))
     return sorted(chosen, key=lambda p: (p[0], p[1] == "after"))
 
 
-def _again(lab: Lab, plan: Plan, first: Run, dice: random.Random) -> None:
+def _again(campaign: Campaign, plan: Plan, first: Run, rng: random.Random) -> None:
     """A second cancel at some of the steps between the first one and the end."""
     if not first.fired_at or plan.then is None or first.violations:
         return
     steps = range(first.fired_at[0][0] + 1, len(first.steps) + 1)
-    for step in sorted(dice.sample(steps, min(len(steps), plan.then_points))):
+    for step in sorted(rng.sample(steps, min(len(steps), plan.then_points))):
         second = Injection("cancel", step, plan.then)
-        lab.try_out(attrs.evolve(first.attempt, injections=(*first.attempt.injections, second)), first)
+        campaign.try_out(attrs.evolve(first.attempt, injections=(*first.attempt.injections, second)), first)
 
 
-def _pairs(lab: Lab, plan: Plan, base: Attempt, singles: list[Injection], dice: random.Random) -> None:
+def _pairs(campaign: Campaign, plan: Plan, base: Attempt, singles: list[Injection], rng: random.Random) -> None:
     alive = [i for i in singles if i.kind != "crash"]
     for _ in range(plan.pairs if len(alive) > 1 else 0):
-        lab.try_out(attrs.evolve(base, injections=tuple(dice.sample(alive, 2))))
+        campaign.try_out(attrs.evolve(base, injections=tuple(rng.sample(alive, 2))))

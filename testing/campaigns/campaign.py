@@ -11,14 +11,16 @@ from collections.abc import Callable
 
 import attrs
 
-from .attempt import Attempt, Delivery, Limits, Run, Scenario, Violation
-from .leaks import LeakWatch
-from .recording import Lookout, Recording
-from .report import Coverage, Failure, Report, failure_of
-from .running import run_attempt
-from .selftest import self_test
-from .tokens import encode
-from .where import NOWHERE, Location
+from ..engine.attempt import Attempt, Delivery, Limits, Run, Violation
+from ..engine.running import run_attempt
+from ..engine.selftest import self_test
+from ..engine.simulation import Scenario
+from ..process.leaks import LeakWatch
+from ..process.locations import NOWHERE, Location
+from ..process.recording import ChannelTracer, Recording
+from ..report.findings import Coverage, Failure, failure_of
+from ..report.report import Report
+from ..report.tokens import encode
 
 Progress = Callable[[int, int, int], None]
 """Called after every run with the number of runs done, planned, and failed."""
@@ -27,7 +29,7 @@ _ENOUGH_STEPS = 2_000
 
 
 @attrs.define(eq=False)
-class Lab:
+class Campaign:
     """One sweep, exploration or replay under way."""
 
     scenario: Scenario
@@ -76,7 +78,7 @@ class Lab:
         if not recorded:
             return run_attempt(scenario, attempt, limits, self.watch)
         recording = Recording()
-        with Lookout(recording):
+        with ChannelTracer(recording):
             run = run_attempt(scenario, attempt, limits, self.watch, recording)
         recording.forget()
         return run

@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from importlib.resources import files
 from string import Template
 
+from ..process.locations import Location, Wait
 from .drawing import MOST_VIEWS, Places, hits, snippet, views
-from .report import Coverage, Failure, Report
-from .where import Location, Wait
+from .findings import Coverage, Failure, Findings
 
 _SCRIPTS = ("model.js", "scales.js", "details.js", "lanes.js", "trace.js", "page.js")
 _LONGEST_TITLE = 160
@@ -37,13 +37,13 @@ _MEANING = {
 }
 
 
-def write_html(report: Report, path: str | os.PathLike[str]) -> None:
+def write_html(report: Findings, path: str | os.PathLike[str]) -> None:
     """Write ``report`` as a page to ``path`` (semantics 15)."""
     with open(path, "w", encoding="utf-8") as file:
         file.write(page(report))
 
 
-def page(report: Report) -> str:
+def page(report: Findings) -> str:
     """``report`` as a page."""
     places = Places()
     data = {"views": views(report, places), "places": places.found}
@@ -81,14 +81,14 @@ def _tag(name: str, text: object, style: str = "") -> str:
     return f'<{name} class="{style}">{_text(text)}</{name}>' if style else f"<{name}>{_text(text)}</{name}>"
 
 
-def _verdict(report: Report) -> str:
+def _verdict(report: Findings) -> str:
     if report.ok:
         return "nothing went wrong"
     count = len(report.failures)
     return f"{count} kind{'s' * (count != 1)} of failure" if count else "nothing was shown"
 
 
-def _figures(report: Report) -> Iterable[tuple[str, str]]:
+def _figures(report: Findings) -> Iterable[tuple[str, str]]:
     """The numbers at the top: name and value."""
     yield "runs", f"{report.runs:,}"
     yield "steps undisturbed", f"{len(report.baseline.steps):,}"
@@ -104,7 +104,7 @@ def _figures(report: Report) -> Iterable[tuple[str, str]]:
     yield "took", f"{report.seconds:.2f} s"
 
 
-def _tabs(report: Report) -> str:
+def _tabs(report: Findings) -> str:
     names = [(failure.kind, failure.message) for failure in report.failures[:MOST_VIEWS]]
     names.append(("undisturbed run", "") if report.mode != "replay" else ("replayed run", ""))
     return "".join(
@@ -233,7 +233,7 @@ def _source(location: Location) -> str:
     return next((text.strip() for number, text in snippet(location) if number == location.line), "")
 
 
-def _unresolved(report: Report) -> str:
+def _unresolved(report: Findings) -> str:
     tokens = report.unresolved
     if not tokens:
         return ""

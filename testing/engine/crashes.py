@@ -52,9 +52,7 @@ def states_of(durables: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Possible states of the world after a crash: one in which all was written, then each loss by itself."""
     each = {name: _states(thing) for name, thing in durables.items()}
     combined = [dict.fromkeys(each, 0)]
-    combined += [
-        {**combined[0], name: number} for name, states in each.items() for number in range(1, len(states))
-    ]
+    combined += [{**combined[0], name: number} for name, states in each.items() for number in range(1, len(states))]
     return [{name: copy.deepcopy(each[name][number]) for name, number in picks.items()} for picks in combined]
 
 

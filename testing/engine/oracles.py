@@ -15,7 +15,7 @@ import trio
 Check = Callable[[], object]
 
 
-class Court(Protocol):
+class Listener(Protocol):
     """Who hears of a broken promise."""
 
     now: float
@@ -32,20 +32,20 @@ class Court(Protocol):
 class Oracles:
     """The promises of one run."""
 
-    court: Court
+    listener: Listener
     checks: list[Callable[[], None]]
     """Called after every step."""
     longest_shutdown: float | None = None
     _ends: list[tuple[str, Check]] = attrs.field(factory=list)
-    _hopes: dict[int, tuple[str, Callable[[], None]]] = attrs.field(factory=dict)
+    _pending: dict[int, tuple[str, Callable[[], None]]] = attrs.field(factory=dict)
 
     def always(self, check: Check, message: str) -> None:
         """``check`` holds after every step; the first time it does not ends the run."""
         name = message or describe(check)
 
         def look() -> None:
-            if self.court.stopped is None and (problem := problem_of(check)) is not None:
-                self.court.stop("always", f"{name}: {problem}", ("AssertionError",))
+            if self.listener.stopped is None and (problem := problem_of(check)) is not None:
+                self.listener.stop("always", f"{name}: {problem}", ("AssertionError",))
 
         self.checks.append(look)
 
@@ -58,29 +58,31 @@ class Oracles:
         name, number = message or describe(check), len(self.checks)
 
         def look() -> None:
-            if number not in self._hopes:
+            if number not in self._pending:
                 return
-            if deadline is not None and self.court.now > deadline:
-                del self._hopes[number]
-                self.court.stop("eventually", f"{name}: not true in time")
+            if deadline is not None and self.listener.now > deadline:
+                del self._pending[number]
+                self.listener.stop("eventually", f"{name}: not true in time")
             elif problem_of(check) is None:
-                del self._hopes[number]
+                del self._pending[number]
 
-        self._hopes[number] = (name, look)
+        self._pending[number] = (name, look)
         self.checks.append(look)
 
     def shut_down(self, took: float) -> None:
         """The target of the first cancel has ended ``took`` virtual seconds after it."""
         longest = self.longest_shutdown
         if longest is not None and took > longest:
-            self.court.violate("shutdown", f"ended {took:g} virtual seconds after the cancel, allowed are {longest:g}")
+            self.listener.violate(
+                "shutdown", f"ended {took:g} virtual seconds after the cancel, allowed are {longest:g}"
+            )
 
-    def hopes_end(self) -> None:
+    def finish_pending(self) -> None:
         """Nothing more will happen: what has not become true never will."""
-        for _, look in list(self._hopes.values()):
+        for _, look in list(self._pending.values()):
             look()
-        for name, _ in self._hopes.values():
-            self.court.violate("eventually", f"{name}: never became true")
+        for name, _ in self._pending.values():
+            self.listener.violate("eventually", f"{name}: never became true")
 
     async def end(self) -> None:
         """Look at what must hold in the end.
@@ -89,7 +91,7 @@ class Oracles:
         """
         for name, check in self._ends:
             if (problem := await _problem_at_end(check)) is not None:
-                self.court.violate("at_end", f"{name}: {problem}", ("AssertionError",))
+                self.listener.violate("at_end", f"{name}: {problem}", ("AssertionError",))
 
 
 def describe(check: Check) -> str:

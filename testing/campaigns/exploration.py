@@ -15,12 +15,13 @@ from collections.abc import Sequence
 
 import attrs
 
-from .attempt import Attempt, Chaos, Fairness, Limits, Order, Run, Scenario, Strategy
-from .lab import Lab, Progress, signature
-from .leaks import LeakWatch
-from .report import Report
-from .running import outside_trio
-from .tokens import fits
+from ..engine.attempt import Attempt, Chaos, Fairness, Limits, Order, Run, Strategy
+from ..engine.running import outside_trio
+from ..engine.simulation import Scenario
+from ..process.leaks import LeakWatch
+from ..report.report import Report
+from ..report.tokens import fits
+from .campaign import Campaign, Progress, signature
 
 _AUTO: tuple[Strategy, ...] = ("walk", "pct2", "walk", "pct3")
 _SHRINKS = 80
@@ -68,37 +69,39 @@ def explore(
 
     def work() -> Report:
         with LeakWatch() as watch:
-            lab = Lab(scenario, limits, watch, "exploration", progress)
-            return _explore(lab, base, strategies, schedules, stop_at_first)
+            campaign = Campaign(scenario, limits, watch, "exploration", progress)
+            return _explore(campaign, base, strategies, schedules, stop_at_first)
 
     return outside_trio(work)
 
 
-def _explore(lab: Lab, base: Attempt, strategies: Sequence[Strategy], schedules: int, stop_at_first: bool) -> Report:
-    baseline = lab.baseline(base)
-    lab.planned_runs = lab.runs + schedules
+def _explore(
+    campaign: Campaign, base: Attempt, strategies: Sequence[Strategy], schedules: int, stop_at_first: bool
+) -> Report:
+    baseline = campaign.baseline(base)
+    campaign.planned_runs = campaign.runs + schedules
     length = max(1, baseline.decisions)
-    if lab.failed:
-        lab.note = "the plain schedule fails already"
-        return lab.report(baseline)
+    if campaign.failed:
+        campaign.note = "the plain schedule fails already"
+        return campaign.report(baseline)
     for number in range(schedules):
         order = Order(strategies[number % len(strategies)], base.seed * 100_000 + number + 1, length=length)
-        known = set(lab.kinds)
-        run = lab.try_out(attrs.evolve(base, order=order))
-        for key in lab.kinds.keys() - known:
-            smaller = shrink(lab, run, key)
+        known = set(campaign.kinds)
+        run = campaign.try_out(attrs.evolve(base, order=order))
+        for key in campaign.kinds.keys() - known:
+            smaller = shrink(campaign, run, key)
             left = len(smaller.attempt.order.deviations)
-            lab.note = f"found in schedule {number + 1}, shrunk to {left} decision{'s' * (left != 1)}"
-            lab.replace(key, smaller)
-        if lab.failed and stop_at_first:
+            campaign.note = f"found in schedule {number + 1}, shrunk to {left} decision{'s' * (left != 1)}"
+            campaign.replace(key, smaller)
+        if campaign.failed and stop_at_first:
             break
-    return lab.report(baseline)
+    return campaign.report(baseline)
 
 
-def shrink(lab: Lab, run: Run, key: tuple[object, ...]) -> Run:
+def shrink(campaign: Campaign, run: Run, key: tuple[object, ...]) -> Run:
     """The same failure with fewer decisions off the plain order: drop the tail, then ever smaller pieces."""
     kept = list(run.deviations.items())
-    recorded = fails_alike(lab, _with(run.attempt, kept), key)
+    recorded = fails_alike(campaign, _with(run.attempt, kept), key)
     if recorded is None:
         return run
     best = recorded
@@ -108,7 +111,7 @@ def shrink(lab: Lab, run: Run, key: tuple[object, ...]) -> Run:
         while start >= 0 and budget > 0:
             fewer = kept[:start] + kept[start + size :]
             budget -= 1
-            again = fails_alike(lab, _with(run.attempt, fewer), key)
+            again = fails_alike(campaign, _with(run.attempt, fewer), key)
             if again is not None:
                 best, dropped = again, True
                 kept = fewer
@@ -116,7 +119,7 @@ def shrink(lab: Lab, run: Run, key: tuple[object, ...]) -> Run:
         if size == 1 and not dropped:
             break
         size = max(1, size // 2)
-    return best if fits(best.attempt) else _by_seed(lab, run, key)
+    return best if fits(best.attempt) else _by_seed(campaign, run, key)
 
 
 def _with(attempt: Attempt, deviations: list[tuple[int, int]]) -> Attempt:
@@ -124,13 +127,13 @@ def _with(attempt: Attempt, deviations: list[tuple[int, int]]) -> Attempt:
     return attrs.evolve(attempt, order=order)
 
 
-def _by_seed(lab: Lab, run: Run, key: tuple[object, ...]) -> Run:
+def _by_seed(campaign: Campaign, run: Run, key: tuple[object, ...]) -> Run:
     """Too many decisions for one line: keep the seed, and cut what comes after the last decision that matters."""
     low, high, best = 0, run.decisions, run
     while low < high:
         middle = (low + high) // 2
         attempt = attrs.evolve(run.attempt, order=attrs.evolve(run.attempt.order, limit=middle))
-        again = fails_alike(lab, attempt, key)
+        again = fails_alike(campaign, attempt, key)
         if again is not None:
             best, high = again, middle
         else:
@@ -138,7 +141,7 @@ def _by_seed(lab: Lab, run: Run, key: tuple[object, ...]) -> Run:
     return best
 
 
-def fails_alike(lab: Lab, attempt: Attempt, key: tuple[object, ...]) -> Run | None:
+def fails_alike(campaign: Campaign, attempt: Attempt, key: tuple[object, ...]) -> Run | None:
     """The run of ``attempt`` if it fails in the way ``key`` names."""
-    run = lab.run(attempt)
+    run = campaign.run(attempt)
     return run if any(signature(v) == key for v in run.violations) else None

@@ -15,8 +15,18 @@ import trio
 Task = trio.lowlevel.Task
 
 _TRIO = os.path.dirname(trio.__file__) + os.sep
-_MODULES = ("decorator", "faults", "hooks", "oracles", "ports", "recording", "running", "targets")
-_ENGINE = {os.path.join(os.path.dirname(__file__), f"{name}.py") for name in _MODULES}
+_TESTING = os.path.dirname(os.path.dirname(__file__))
+_MODULES = (
+    "campaigns/decorator",
+    "engine/faults",
+    "engine/oracles",
+    "engine/port_calls",
+    "engine/running",
+    "engine/targets",
+    "process/recording",
+    "process/trio_internals",
+)
+_ENGINE = {os.path.join(_TESTING, *f"{name}.py".split("/")) for name in _MODULES}
 _foreign: dict[str, bool] = {}
 
 

@@ -9,23 +9,21 @@ from typing import Any, TypeVar
 
 import trio
 
-from . import hooks
-from .attempt import Attempt, Limits, Run, Scenario, Violation
+from ..process import trio_internals
+from ..process.leaks import LeakWatch
+from .attempt import Attempt, Limits, Run, Violation
 from .control import Unstoppable
-from .leaks import LeakWatch
-from .simulation import Simulation
+from .simulation import Scenario, Simulation
 
 T = TypeVar("T")
 
 
-def run_attempt(
-    scenario: Scenario, attempt: Attempt, limits: Limits, watch: LeakWatch, recorder: Any = None
-) -> Run:
+def run_attempt(scenario: Scenario, attempt: Attempt, limits: Limits, watch: LeakWatch, recorder: Any = None) -> Run:
     """Run ``scenario`` once. Must not be called from inside a Trio run: see `outside_trio`."""
-    hooks.install()
+    trio_internals.install()
     sim = Simulation(attempt, limits, recorder)
     control, run = sim._control, sim._run
-    before, hooks.current.scheduler = hooks.current.scheduler, control
+    before, trio_internals.current.scheduler = trio_internals.current.scheduler, control
     try:
         trio.run(
             _main,
@@ -39,8 +37,8 @@ def run_attempt(
     except BaseException as error:  # noqa: ASYNC103  # judged, and raised again if a person pressed Ctrl-C
         _came_out(sim, error)
     finally:
-        hooks.current.scheduler = before
-        hooks.current_check.is_simulated = None
+        trio_internals.current.scheduler = before
+        trio_internals.current_check.is_simulated = None
     if sim._interrupted:
         raise KeyboardInterrupt
     run.seconds = control.now
@@ -72,7 +70,7 @@ async def _main(sim: Simulation, scenario: Scenario) -> None:
         control.end()
         if control.stopped is None and not sim._plan.dead:
             sim._targets.time_root()
-            sim._oracles.hopes_end()
+            sim._oracles.finish_pending()
             _look_for_leftovers(sim)
             await sim._oracles.end()
     control.end()
@@ -80,7 +78,7 @@ async def _main(sim: Simulation, scenario: Scenario) -> None:
 
 def _look_for_leftovers(sim: Simulation) -> None:
     control = sim._control
-    for name in hooks.open_generators(control.loop):
+    for name in trio_internals.open_generators(control.loop):
         control.violate("leak", f"async generator {name} was left open")
     for task in control.tasks:
         if task in control.loop.tasks and task is not trio.lowlevel.current_task():

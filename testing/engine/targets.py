@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import attrs
 import trio
 
-from . import hooks
+from ..process import trio_internals
 from .attempt import Run
 from .control import Control
 
@@ -53,14 +53,14 @@ class Targets:
         """Do injection ``number``. A target that does not exist (any more) leaves it undone."""
         if name == "ctrl-c":
             self.control.expect(number, name)
-            hooks.interrupt(self.control.loop)
+            trio_internals.interrupt(self.control.loop)
         elif name == "root":
             self._cancel(name, self.root, number)
         elif name in self.known:
             target = self.known[name]
             if isinstance(target, Action):
                 self._act(name, target, number)
-            elif not hooks.has_exited(target):
+            elif not trio_internals.has_exited(target):
                 self._cancel(name, target, number)
 
     async def ended(self) -> None:
@@ -84,7 +84,7 @@ class Targets:
         self.control.expect(number, reason)
         scope.cancel(reason=reason)
         if name != "root":
-            self._follow(lambda: hooks.has_exited(scope))
+            self._follow(lambda: trio_internals.has_exited(scope))
 
     def _act(self, name: str, action: Action, number: int) -> None:
         self.control.expect(number, None)
@@ -100,7 +100,7 @@ class Targets:
         elif isinstance(result, trio.CancelScope):
             scope = result
             scope.cancel(reason=f"youyou.testing: injected by {name}")
-            self._follow(lambda: hooks.has_exited(scope))
+            self._follow(lambda: trio_internals.has_exited(scope))
         elif inspect.isawaitable(result):
             # Known from its birth, so that whoever waits for all actions waits for one that has not begun.
             scope = trio.CancelScope()

@@ -15,11 +15,11 @@ import attrs
 import trio
 import trio.testing
 
-from . import hooks
+from ..process import trio_internals
+from ..process.locations import NOWHERE, Location, location_of, wait_of
 from .attempt import Attempt, Delivery, Injection, Limits, Run, Step, TaskSeen, Violation
 from .deliveries import Deliveries
 from .schedule import Choices
-from .where import NOWHERE, Location, location_of, wait_of
 
 Task = trio.lowlevel.Task
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}")
@@ -68,8 +68,8 @@ class Control(trio.abc.Instrument):
 
     def begin(self) -> None:
         """Count from here on; the current task is the scenario's first."""
-        self.loop: Any = hooks.runner()
-        hooks.refuse_real_io(self.loop, self.tasks.__contains__)
+        self.loop: Any = trio_internals.runner()
+        trio_internals.refuse_real_io(self.loop, self.tasks.__contains__)
         self.watching = True
         self._register(trio.lowlevel.current_task(), "main")
         self.step, self._boundary = 1, False
@@ -85,7 +85,7 @@ class Control(trio.abc.Instrument):
 
     def current_label(self) -> str:
         """The task that runs at this moment, or the run loop."""
-        task = hooks.running_task()
+        task = trio_internals.running_task()
         return self.tasks[task].label if task in self.tasks else "the run loop"
 
     def name_of(self, task: Task) -> str:
@@ -151,7 +151,7 @@ class Control(trio.abc.Instrument):
                 self.run.boundaries.append(self.step)
                 self._boundary = False
             if self._forced > 1:
-                hooks.throw_into(task, Unstoppable())
+                trio_internals.throw_into(task, Unstoppable())
             if self.step in self._before:
                 self._inject(self._before[self.step])
             if self.stopped is None and (number := self._under_way.behind(task)) is not None:
@@ -191,7 +191,7 @@ class Control(trio.abc.Instrument):
 
     def _look_for_deadlock(self) -> None:
         """No task can run. If nothing is left to wait for, nothing can ever happen again."""
-        if not hasattr(self, "loop") or not hooks.is_idle(self.loop):
+        if not hasattr(self, "loop") or not trio_internals.is_idle(self.loop):
             self._idle = 0
             return
         self._idle += 1
@@ -235,10 +235,10 @@ class Control(trio.abc.Instrument):
             waits = [wait_of(task, self.name_of) for task in self.tasks if task in self.loop.tasks]
             self.violate("stuck", "does not end when cancelled: " + "; ".join(map(str, waits)))
             for task in self.loop.tasks & self.tasks.keys():
-                hooks.unshield(task)
+                trio_internals.unshield(task)
         elif self._forced == 3:
             for task in self.loop.tasks & self.tasks.keys():
-                hooks.bury(task.coro)
+                trio_internals.leak_on_purpose(task.coro)
             self.dead = True
         self.stopped = self.step
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import attrs
 
-from .attempt import Delivery, Run
-from .recording import Recording
-from .report import Failure, Report, place
-from .where import Location, Wait
+from ..engine.attempt import Delivery, Run
+from ..process.locations import Location, Wait
+from ..process.recording import Recording
+from .findings import Failure, Findings, place
 
 MOST_VIEWS = 20
 """Failures that get a drawing."""
@@ -49,7 +49,7 @@ def hits(run: Run) -> list[Delivery]:
     return [d for d in run.deliveries if d.task and (d.injection not in called or d is first[d.injection])]
 
 
-def views(report: Report, places: Places) -> list[dict[str, Any]]:
+def views(report: Findings, places: Places) -> list[dict[str, Any]]:
     """What can be looked at: each failure, then the undisturbed run. A view after a crash has two acts."""
     failed = [_failure(failure, places) for failure in report.failures[:MOST_VIEWS]]
     plain = _acts(report.baseline, places, report.recording)

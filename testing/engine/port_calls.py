@@ -8,11 +8,11 @@ from typing import Any
 import attrs
 import trio
 
+from ..process.locations import Location, location_of_caller
 from .attempt import Attempt, Limits, Run
 from .control import Control
 from .crashes import Crashed
 from .faults import Fault, FaultPlan, Mode, PortCall
-from .where import Location, location_of_caller
 
 LATENCIES = (0.0, 0.001, 0.1, 1.0, 30.0)
 """Seconds by which a port may be late in an exploration."""

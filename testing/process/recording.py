@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import trio
 
-from . import hooks
+from . import trio_internals
 
 Task = trio.lowlevel.Task
 _LONGEST = 120
@@ -70,7 +70,7 @@ class Recording:
     def before(self, control: Any, task: Task) -> None:
         """A step begins: what woke the task?"""
         index = control.tasks[task].index
-        error = hooks.thrown_into(task)
+        error = trio_internals.thrown_into(task)
         waker = self._wakers.pop(task, None)
         if waker != index:
             self.wakes.append(Wake(index, waker, control.step, control.now, _how(error)))
@@ -145,7 +145,7 @@ def _short(value: object) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-class Lookout:
+class ChannelTracer:
     """Notes every message of the simulation in this thread while the block lasts."""
 
     def __init__(self, recording: Recording) -> None:
@@ -163,7 +163,7 @@ class Lookout:
         recording = self._recording
 
         def send_nowait(channel: Any, value: Any) -> None:
-            if hooks.current.scheduler is None:
+            if trio_internals.current.scheduler is None:
                 original(channel, value)
                 return
             state = channel._state
@@ -183,7 +183,7 @@ class Lookout:
 
         def receive_nowait(channel: Any) -> Any:
             value = original(channel)
-            if hooks.current.scheduler is not None:
+            if trio_internals.current.scheduler is not None:
                 recording.taken(channel._state, value, _task())
             return value
 

@@ -1,6 +1,6 @@
 """Find a scenario by its name and try everything on it that needs no further words: for the command line.
 
-    reports = examine(load_scenario("shop.scenarios:checkout"), schedules=500, progress=print)
+reports = examine(load_scenario("shop.scenarios:checkout"), schedules=500, progress=print)
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from .attempt import Scenario
+from ..engine.faults import Mode
+from ..engine.simulation import Scenario
+from ..report.report import Report
+from .campaign import Progress
 from .exploration import explore
-from .faults import Mode
-from .lab import Progress
 from .replays import replay
-from .report import Report
 from .sweeps import sweep
 
 _FAULTS: tuple[Mode, ...] = ("raise_before", "raise_after", "cut", "dies")

@@ -11,9 +11,9 @@ from typing import NoReturn
 
 import trio
 
+from ..process.leaks import LeakWatch
+from ..process.trio_internals import TrioMoved, check_trio
 from .attempt import Attempt, Injection, Limits, Order
-from .hooks import TrioMoved, check_trio
-from .leaks import LeakWatch
 from .running import run_attempt
 from .simulation import Simulation
 

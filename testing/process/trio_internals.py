@@ -48,7 +48,7 @@ class Current(threading.local):
 current: Current = Current()
 
 
-class Coin(random.Random):
+class DispatchingRandom(random.Random):
     """Trio's random source for every loop but the simulated ones."""
 
     def __init__(self, original: random.Random) -> None:
@@ -77,7 +77,7 @@ class Coin(random.Random):
 
 
 @attrs.define
-class Deterministic:
+class DispatchingFlag:
     """True for a simulated thread; what it was before for every other."""
 
     before: object
@@ -119,15 +119,15 @@ _refusing: dict[type, type] = {}
 def install() -> None:
     """Put the dispatchers in place, once per process."""
     with _installing:
-        if not isinstance(trio_run._r, Coin):
+        if not isinstance(trio_run._r, DispatchingRandom):
             check_trio()
-            trio_run._r = Coin(trio_run._r)
+            trio_run._r = DispatchingRandom(trio_run._r)
             trio_threads.start_thread_soon = start_thread
             sys.addaudithook(_audit)
         # Hypothesis sets the plain flag when it is imported, perhaps after us.
-        if not isinstance(trio_run._ALLOW_DETERMINISTIC_SCHEDULING, Deterministic):
+        if not isinstance(trio_run._ALLOW_DETERMINISTIC_SCHEDULING, DispatchingFlag):
             before = trio_run._ALLOW_DETERMINISTIC_SCHEDULING
-            trio_run._ALLOW_DETERMINISTIC_SCHEDULING = Deterministic(before)  # type: ignore[misc,assignment]  # Final
+            trio_run._ALLOW_DETERMINISTIC_SCHEDULING = DispatchingFlag(before)  # type: ignore[misc,assignment]  # Final
 
 
 def check_trio() -> None:
@@ -206,7 +206,7 @@ def unshield(task: Task) -> None:
             scope.shield = False
 
 
-def bury(coroutine: object) -> None:
+def leak_on_purpose(coroutine: object) -> None:
     """Never let go of ``coroutine``: closing one that swallows everything, outside its loop, would go on for ever."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(coroutine))
 

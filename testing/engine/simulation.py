@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 import trio
@@ -22,9 +22,9 @@ import trio
 from .attempt import Attempt, Injection, Limits, Run
 from .control import Control
 from .crashes import states_of
-from .faults import stand_in
+from .faults import proxy
 from .oracles import Oracles
-from .ports import SimulatedPlan
+from .port_calls import SimulatedPlan
 from .targets import Action, Targets
 
 T = TypeVar("T")
@@ -110,7 +110,7 @@ class Simulation:
 
     def port(self, name: str, target: T) -> T:
         """A stand-in for ``target`` whose awaited calls are numbered, can be broken, and die in a crash."""
-        made: T = stand_in(self._plan, name, target)
+        made: T = proxy(self._plan, name, target)
         return made
 
     def durable(self, name: str, state: T) -> T:
@@ -164,6 +164,10 @@ class Simulation:
                 return True
             cause = cause.__cause__
         return False
+
+
+Scenario = Callable[[Simulation], Awaitable[object]]
+"""What a sweep or an exploration runs, many times."""
 
 
 def leaves_of(error: BaseException) -> Iterator[BaseException]:

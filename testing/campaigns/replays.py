@@ -1,7 +1,7 @@
 """Run one attempt again, in full detail.
 
-    report = replay(scenario, "yy1-a17.turn")
-    print(report.trace)
+report = replay(scenario, "yy1-a17.turn")
+print(report.trace)
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from collections.abc import Callable
 
 import attrs
 
-from .attempt import Limits, Scenario
-from .faults import Fault, PortCall
-from .lab import Lab
-from .leaks import LeakWatch
-from .report import Report
-from .running import outside_trio
+from ..engine.attempt import Limits
+from ..engine.faults import Fault, PortCall
+from ..engine.running import outside_trio
+from ..engine.simulation import Scenario
+from ..process.leaks import LeakWatch
+from ..report.report import Report
+from ..report.tokens import decode
+from .campaign import Campaign
 from .sweeps import Target
-from .tokens import decode
 
 
 def replay(
@@ -50,11 +51,11 @@ def replay(
 
     def work() -> Report:
         with LeakWatch() as watch:
-            lab = Lab(scenario, limits, watch, "replay", recover=crash)
-            run = lab.record(attempt)
-            lab.runs = 1
-            lab.take(run)
-            report = lab.report(run)
+            campaign = Campaign(scenario, limits, watch, "replay", recover=crash)
+            run = campaign.record(attempt)
+            campaign.runs = 1
+            campaign.take(run)
+            report = campaign.report(run)
             return attrs.evolve(report, runs=1, recording=run.recording)
 
     return outside_trio(work)

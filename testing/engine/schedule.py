@@ -57,7 +57,7 @@ class Walk:
         self._calm = self._random.choice(_CALM)
 
     def pick(self, number: int, options: int, keys: list[int] | None) -> int:
-        """Throw the dice."""
+        """Throw the rng."""
         value = self._random.randrange(options)
         if keys is None and self._random.random() < self._calm:
             value = 0

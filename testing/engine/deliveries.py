@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import attrs
 import trio
 
-from . import hooks
+from ..process import trio_internals
 
 Task = trio.lowlevel.Task
 
@@ -26,7 +26,7 @@ class Deliveries:
 
     def expect(self, number: int, reason: str | None, tasks: Iterable[Task]) -> None:
         """Injection ``number`` is about to cancel ``tasks`` with ``reason``; None: in ways that nobody knows."""
-        self._deadlines = {scope: scope.deadline for task in tasks for scope in hooks.scopes_around(task)}
+        self._deadlines = {scope: scope.deadline for task in tasks for scope in trio_internals.scopes_around(task)}
         if reason is None:
             self._actions.append(number)
         else:
@@ -40,7 +40,7 @@ class Deliveries:
         """The injection that wakes ``task``, whose turn it is, with an exception; None if there is none."""
         if not self._reasons and not self._actions:
             return None
-        error = hooks.thrown_into(task)
+        error = trio_internals.thrown_into(task)
         if error is None:
             return None
         number = self._reasons.get(str(getattr(error, "reason", None)))
@@ -52,7 +52,7 @@ class Deliveries:
 
     def _is_hurried(self, task: Task) -> bool:
         """Whether ``task`` has less time than before; if not, a sleep or a timeout ends as it would have."""
-        return any(s.deadline < self._deadlines.get(s, s.deadline) for s in hooks.scopes_around(task))
+        return any(s.deadline < self._deadlines.get(s, s.deadline) for s in trio_internals.scopes_around(task))
 
     def forget(self) -> None:
         """Let go of the program."""

@@ -1,0 +1,1 @@
+"""One run: a scenario in its own Trio loop, steered, watched and judged."""
