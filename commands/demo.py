@@ -54,7 +54,7 @@ async def _have_weights(model: str, out: Output) -> None:
     if model != "local":
         return
     require("xllamacpp", "demo")
-    from ..adapters.local_weights import fetch_weights, find_weights
+    from ..adapters.local.weights import fetch_weights, find_weights
 
     try:
         await trio.to_thread.run_sync(find_weights, abandon_on_cancel=True)

@@ -77,7 +77,7 @@ def _local() -> Choice:
     what = "a small model inside the process, without network or key; local:FILE.gguf for another"
     if find_spec("xllamacpp") is None:
         return Choice("local", what, False, "pip install 'youyou[local]'")
-    from ..adapters.local_weights import COMMAND, find_weights
+    from ..adapters.local.weights import COMMAND, find_weights
 
     try:
         find_weights()

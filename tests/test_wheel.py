@@ -26,9 +26,25 @@ def packages() -> set[str]:
     return {".".join(["youyou", *folder.parts]) for folder in folders}
 
 
+def modules() -> list[Path]:
+    """Every module of the tree that is to be shipped, whether or not its folder is a package."""
+    paths = [path.relative_to(ROOT) for path in ROOT.rglob("*.py")]
+    return [p for p in paths if not NOT_SHIPPED & set(p.parts) and not any(part.startswith(".") for part in p.parts)]
+
+
+def package_of(path: Path) -> str:
+    """The package that a module, given relative to the root, would be in."""
+    return ".".join(["youyou", *path.parent.parts])
+
+
 def test_every_package_is_listed():
     """The list in pyproject.toml names each folder that is a package, and no other."""
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages()
+
+
+def test_every_module_is_in_a_listed_package():
+    """No folder of modules lacks its ``__init__.py``: such a folder would be left out of the wheel."""
+    assert [path for path in modules() if package_of(path) not in PROJECT["tool"]["setuptools"]["packages"]] == []
 
 
 def test_the_runtime_dependencies_are_the_agreed_ones():
@@ -50,11 +66,6 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path):
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
         metadata = {name.rsplit("/", 1)[-1] for name in archive.namelist() if ".dist-info/" in name}
 
-    modules = {
-        str(Path("youyou", path.relative_to(ROOT)))
-        for package in packages()
-        for path in ROOT.joinpath(*package.split(".")[1:]).glob("*.py")
-    }
     listed = PROJECT["tool"]["setuptools"]["package-data"].items()
     data = {
         str(Path("youyou", path.relative_to(ROOT)))
@@ -63,5 +74,5 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path):
         for path in ROOT.joinpath(*package.split(".")[1:]).glob(pattern)
     }
     assert "youyou/py.typed" in data
-    assert held == modules | data
+    assert held == {str(Path("youyou", path)) for path in modules()} | data
     assert {"METADATA", "WHEEL", "RECORD", "LICENSE", "entry_points.txt"} <= metadata

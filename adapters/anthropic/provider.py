@@ -1,0 +1,105 @@
+"""Claude, on Anthropic's official SDK (semantics 4, 14; extra ``anthropic``).
+
+    AnthropicProvider(["claude-sonnet-4-6"])            # key from ANTHROPIC_API_KEY
+
+Importing this module is cheap; the SDK is imported when a provider is made. The SDK's own retries are off: the
+runtime's policy rules. The body of a request and the meaning of its answer are next door, in ``anthropic_request`` and
+``anthropic_events``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ...core.ports import ModelCapabilities, ModelInfo
+from ...messages.chat import ChatRequest
+from ...messages.errors import AgentError, InvalidConfig
+from ..wire.client import ClientHolder, import_sdk, model_infos
+from ..wire.errors import sdk_error
+from ..wire.stream import SdkStream
+from .events import MessageTranslator
+from .request import messages_body
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+_WINDOW = 200_000
+_CLAUDE = ModelCapabilities(vision=True, system_messages=False)
+
+
+class AnthropicProvider:
+    """A `ModelProvider` for the messages API.
+
+    Synopsis::
+
+        async with AnthropicProvider(["claude-sonnet-4-6"]) as provider:    # an agent enters and leaves it by itself
+            async with provider.chat(request) as stream:
+                async for event in stream: ...
+
+    ``reasoning_effort`` turns thinking on; its blocks and signatures come back in ``Done.provider_data`` and are sent
+    again with the message they belong to. ``max_tokens``, which this API demands, is 8192 unless the request says more.
+
+    Args:
+        models: what to offer. A bare id stands for a window of 200 000 tokens, with tools and vision.
+        id: the provider's id.
+        client: an ``AsyncAnthropic`` of your own. It is not closed, and its retries are not used.
+        api_key: by default what the SDK finds, first of all ``ANTHROPIC_API_KEY``.
+        base_url: another server that speaks this API.
+
+    Raises:
+        InvalidConfig: the SDK is not installed.
+    """
+
+    def __init__(
+        self,
+        models: Iterable[ModelInfo | str],
+        *,
+        id: str = "anthropic",
+        client: AsyncAnthropic | None = None,
+        api_key: str | None = None,
+        base_url: str | None = None,
+    ) -> None:
+        self.id = id
+        self._sdk = import_sdk("anthropic")
+        self._models = model_infos(models, _WINDOW, _CLAUDE)
+        self._tool_use = {model.id: model.capabilities.tool_use for model in self._models}
+        self._api_key = api_key
+        self._base_url = base_url
+        given = None if client is None else client.with_options(max_retries=0)
+        self._client = ClientHolder(self._new_client, given)
+
+    def _new_client(self) -> AsyncAnthropic:
+        client: AsyncAnthropic = self._sdk.AsyncAnthropic(api_key=self._api_key, base_url=self._base_url, max_retries=0)
+        return client
+
+    def models(self) -> Sequence[ModelInfo]:
+        """The models on offer."""
+        return self._models
+
+    def chat(self, request: ChatRequest) -> SdkStream:
+        """One request. Nothing is sent before the stream is entered; see `SdkStream` for cancellation."""
+        body = messages_body(request)
+        if not self._tool_use.get(request.model_id, True):
+            body.pop("tools", None)
+
+        async def open_stream() -> Any:
+            required = {name: body.pop(name) for name in ("model", "max_tokens", "messages", "stream")}
+            # The SDK's own parameters come and go with its versions (temperature went); the API takes them all.
+            return await self._client.get().messages.create(**required, extra_body=body)
+
+        return SdkStream(open_stream, MessageTranslator(), self._explain)
+
+    def _explain(self, error: Exception, streaming: bool) -> AgentError:
+        if isinstance(error, TypeError) and "authentication method" in str(error):  # the SDK looks for a key only now
+            return InvalidConfig("no key for Anthropic: set ANTHROPIC_API_KEY, or pass api_key= or client=")
+        return sdk_error(self._sdk, error, streaming=streaming)
+
+    async def __aenter__(self) -> AnthropicProvider:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._client.aclose()

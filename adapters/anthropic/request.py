@@ -1,0 +1,148 @@
+"""A request as the body of the Anthropic messages API (semantics 4, 5, 14). Pure, imports no SDK.
+
+User and assistant take turns, the user first; the results of a batch stand together at the head of the next user
+message; the notes of the runtime are user-role text, for this API takes system text at the start alone. Thinking
+blocks go back as they came, signature and place included.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ...messages.chat import ChatRequest, ToolSpec
+from ...messages.content import ImageBlock, TextBlock
+from ...messages.history import ToolCall, ToolResult
+from ...messages.jsonvalue import thaw
+from ..wire.conversation import Part, Response, Said, arguments_of, parts
+
+API = "anthropic"
+_MAX_TOKENS = 8_192
+_THINKING = ("thinking", "redacted_thinking")
+
+# Models that think by budget; the later ones decide for themselves and are told an effort.
+_BUDGET_MODELS = re.compile(r"claude-3|claude-(opus|sonnet|haiku)-4(-[015])?(-\d{8}|-latest|@|$)")
+_BUDGETS = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 24_576}
+
+
+def messages_body(request: ChatRequest) -> dict[str, Any]:
+    """The arguments of ``messages.create``."""
+    conversation = parts(request.messages, notes_as_user=True)
+    body: dict[str, Any] = {
+        "model": request.model_id,
+        "max_tokens": request.max_tokens or _MAX_TOKENS,
+        "system": _system(request),
+        "messages": _messages(conversation),
+        "tools": [_tool(tool) for tool in request.tools],
+        "temperature": request.temperature,
+        "output_config": _output_config(request),
+        "stream": True,
+    }
+    _add_thinking(body, request.reasoning_effort, conversation)
+    return {name: value for name, value in body.items() if value is not None and value not in ([], {})}
+
+
+def _system(request: ChatRequest) -> list[dict[str, Any]]:
+    stable, dynamic = request.system.stable, request.system.dynamic
+    texts: list[dict[str, Any]] = [{"type": "text", "text": text} for text in (stable, dynamic) if text.strip()]
+    if stable.strip():
+        # The mark also covers the tools, which come before it.
+        texts[0]["cache_control"] = {"type": "ephemeral"}
+    return texts
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "input_schema": thaw(tool.parameters)}
+
+
+def _output_config(request: ChatRequest) -> dict[str, Any]:
+    if (schema := thaw(request.response_schema)) is None:
+        return {}
+    return {"format": {"type": "json_schema", "schema": schema}}
+
+
+def _add_thinking(body: dict[str, Any], effort: str | None, conversation: list[Part]) -> None:
+    if effort in (None, "none") or _continues_without_thinking(conversation):
+        return
+    del body["temperature"]  # the API fixes it while the model thinks
+    if _BUDGET_MODELS.search(body["model"]) is None:
+        body["thinking"] = {"type": "adaptive"}
+        body["output_config"]["effort"] = "low" if effort == "minimal" else effort
+        return
+    budget = _BUDGETS.get(str(effort), _BUDGETS["high"])
+    body["thinking"] = {"type": "enabled", "budget_tokens": budget}
+    body["max_tokens"] += budget  # the limit counts thinking too, and the caller meant the answer
+
+
+def _continues_without_thinking(conversation: list[Part]) -> bool:
+    """Whether a response with calls waits for its continuation and has no thinking: the API refuses to start then."""
+    last = conversation[-1] if conversation else None
+    if not isinstance(last, Response) or not last.calls:
+        return False
+    return not any(item["type"] in _THINKING for item in _output(last))
+
+
+def _messages(conversation: list[Part]) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
+    for part in conversation:
+        if isinstance(part, Response):
+            _say(messages, "assistant", list(_response(part)))
+            _say(messages, "user", [_result(result) for result in part.results])
+        elif isinstance(part, Said):
+            _say(messages, "user", [_content(block) for block in part.content])
+    if messages and messages[0]["role"] != "user":
+        messages.insert(0, {"role": "user", "content": [{"type": "text", "text": "(the conversation goes on)"}]})
+    return messages
+
+
+def _say(messages: list[dict[str, Any]], role: str, content: list[dict[str, Any]]) -> None:
+    if messages and messages[-1]["role"] == role:
+        messages[-1]["content"].extend(content)
+    elif content:
+        messages.append({"role": role, "content": content})
+
+
+def _content(block: TextBlock | ImageBlock) -> dict[str, Any]:
+    if isinstance(block, ImageBlock):
+        return {"type": "image", "source": {"type": "base64", "media_type": block.media_type, "data": block.data}}
+    return {"type": "text", "text": block.text}
+
+
+def _result(result: ToolResult) -> dict[str, Any]:
+    answer = {"type": "tool_result", "tool_use_id": _id(result.call_id), "content": result.content}
+    return {**answer, "is_error": True} if result.is_error else answer
+
+
+def _tool_use(call: ToolCall) -> dict[str, Any]:
+    return {"type": "tool_use", "id": _id(call.call_id), "name": call.tool_name, "input": arguments_of(call)}
+
+
+def _id(call_id: str) -> str:
+    """Ids of other providers may hold what this API refuses."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
+
+
+def _output(response: Response) -> list[dict[str, Any]]:
+    data = response.provider_data(API)
+    return [] if data is None else data["content"]
+
+
+def _response(response: Response) -> Iterator[dict[str, Any]]:
+    """The blocks of a response in the order in which the model made them; without that order, text first."""
+    text, calls = response.text, iter(response.calls)
+    for item in _output(response):
+        match item:
+            case {"type": "text", "characters": int() as characters}:
+                yield from _text(text[:characters])
+                text = text[characters:]
+            case {"type": "tool_use"}:
+                yield from (_tool_use(call) for call in [next(calls, None)] if call is not None)
+            case {"type": "thinking" | "redacted_thinking"}:
+                yield thaw(item)
+    yield from _text(text)
+    yield from map(_tool_use, calls)
+
+
+def _text(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}] if text.strip() else []

@@ -1,0 +1,177 @@
+"""Sessions and their events as rows: what is read and written, and how damage is noticed (semantics 7).
+
+Functions of a connection, run in its thread. Every event carries a checksum over its session, its number and its
+text; every session row one over itself, and the sum of its events' checksums. An event that was changed, lost, added
+or moved by anything but these functions is an error, never a history.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+import cattrs
+import msgspec
+
+from ...core.search_terms import fold
+from ...messages.codec import from_json, to_json
+from ...messages.history import Message
+from ...messages.records import Metadata, SessionEvent, SessionPage, SessionSummary
+from .checks import checksum, from_micros, to_micros, wrap
+from .errors import Refused
+from .transaction import transaction
+
+if TYPE_CHECKING:
+    import apsw
+
+
+@attrs.frozen
+class _Row:
+    """A session's line in the table. ``events_sum`` is the sum of its events' checksums."""
+
+    session_id: str
+    title: str = ""
+    created_at: int = (1 << 63) - 1
+    updated_at: int = -(1 << 63)
+    message_count: int = 0
+    event_count: int = 0
+    events_sum: int = 0
+
+    def adding(self, event: SessionEvent, check: int) -> _Row:
+        """The line with ``event`` counted in."""
+        moment = to_micros(event.timestamp)
+        row = attrs.evolve(
+            self,
+            created_at=min(self.created_at, moment),
+            updated_at=max(self.updated_at, moment),
+            message_count=self.message_count + isinstance(event.payload, Message),
+            event_count=self.event_count + 1,
+            events_sum=wrap(self.events_sum + check),
+        )
+        match event.payload:
+            case Metadata(key="title", value=title):
+                return attrs.evolve(row, title=str(title))
+        return row
+
+    def summary(self) -> SessionSummary:
+        """What the host gets to see."""
+        moments = from_micros(self.created_at), from_micros(self.updated_at)
+        return SessionSummary(self.session_id, self.title, *moments, self.message_count)
+
+
+_COLUMNS = ", ".join(field.name for field in attrs.fields(_Row))
+_SLOTS = ", ".join("?" for _ in attrs.fields(_Row))
+
+
+def _rows(db: apsw.Connection, clause: str, values: Sequence[object]) -> Iterator[tuple[int, _Row]]:
+    for key, check, *fields in db.execute(f"SELECT key, checksum, {_COLUMNS} FROM sessions {clause}", tuple(values)):
+        if checksum(*fields) != check:
+            raise Refused(f"the entry of session {fields[0]!r} is damaged; restore the file from a backup")
+        yield key, _Row(*fields)
+
+
+def _row(db: apsw.Connection, session_id: str) -> tuple[int, _Row] | None:
+    for found in [*_rows(db, "WHERE session_id = ?", (session_id,))]:
+        return found
+    _check_that_none_are_lost(db)
+    return None
+
+
+def _check_that_none_are_lost(db: apsw.Connection) -> None:
+    # Before "there is no such session" is said: the table and its indexes must name the same ones.
+    found = db.execute("PRAGMA integrity_check('sessions')").get
+    if found != "ok":
+        raise Refused("its list of sessions is damaged; restore the file from a backup")
+
+
+def save(db: apsw.Connection, session_id: str, events: Sequence[SessionEvent]) -> None:
+    """Append what is new of ``events``, in one transaction."""
+    bodies = [to_json(event) for event in events]
+    with transaction(db, "IMMEDIATE"):
+        key, row = _row(db, session_id) or (_new_key(db), _Row(session_id))
+        for event, body in zip(events, bodies, strict=True):
+            check = checksum(session_id, event.seq, body)
+            fields = key, event.seq, check, body
+            if [*db.execute("INSERT INTO events VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING seq", fields)]:
+                row = row.adding(event, check)
+        fields_of_row = attrs.astuple(row)
+        db.execute(
+            f"REPLACE INTO sessions (key, checksum, {_COLUMNS}) VALUES (?, ?, {_SLOTS})",
+            (key, checksum(*fields_of_row), *fields_of_row),
+        )
+
+
+def _new_key(db: apsw.Connection) -> int:
+    return int(db.execute("SELECT ifnull(max(key), 0) + 1 FROM sessions").get)
+
+
+def load(db: apsw.Connection, session_id: str) -> tuple[SessionEvent, ...] | None:
+    """All events, each checked."""
+    with transaction(db, "DEFERRED"):
+        found = _row(db, session_id)
+        if found is None:
+            return None
+        key, row = found
+        stored = db.execute("SELECT seq, checksum, body FROM events WHERE session = ? ORDER BY seq", (key,))
+        return tuple(_checked(row, stored))
+
+
+def _checked(row: _Row, stored: Iterator[tuple[int, int, str]]) -> Iterator[SessionEvent]:
+    count = total = 0
+    for seq, check, body in stored:
+        if checksum(row.session_id, seq, body) != check:
+            raise Refused(f"event {seq} of session {row.session_id!r} is damaged; restore the file from a backup")
+        count, total = count + 1, total + check
+        yield _event(row.session_id, seq, body)
+    if (count, wrap(total)) != (row.event_count, row.events_sum):
+        raise Refused(
+            f"session {row.session_id!r} should have {row.event_count} events and has {count}, or others; "
+            "the file is damaged: restore it from a backup"
+        )
+
+
+def _event(session_id: str, seq: int, body: str) -> SessionEvent:
+    try:
+        return from_json(SessionEvent, body)
+    except (cattrs.BaseValidationError, msgspec.DecodeError, ValueError, TypeError, KeyError) as error:
+        raise Refused(
+            f"event {seq} of session {session_id!r} is of a kind unknown to this version; update youyou"
+        ) from error
+
+
+def page(db: apsw.Connection, cursor: str | None, limit: int) -> SessionPage:
+    """Summaries after ``cursor``, the newest first."""
+    wanted = max(1, limit)
+    _check_that_none_are_lost(db)
+    after = (math.inf, "") if cursor is None else _parse(cursor)
+    clause = "WHERE (updated_at, session_id) < (?, ?) ORDER BY updated_at DESC, session_id DESC LIMIT ?"
+    rows = [row for _, row in _rows(db, clause, (*after, wanted + 1))]
+    last = rows[wanted - 1] if len(rows) > wanted else None
+    return SessionPage(
+        [row.summary() for row in rows[:wanted]], f"{last.updated_at} {last.session_id}" if last is not None else None
+    )
+
+
+def _parse(cursor: str) -> tuple[int, str]:
+    moment, _, session_id = cursor.partition(" ")
+    try:
+        return int(moment), session_id
+    except ValueError:
+        raise Refused(f"{cursor!r} is no cursor; pass the next_cursor of a page, or None to begin") from None
+
+
+def find(db: apsw.Connection, query: str) -> tuple[SessionSummary, ...]:
+    """Summaries whose id begins with ``query`` or whose title holds it, the newest first."""
+    wanted = fold(query)
+    _check_that_none_are_lost(db)
+    rows = [row for _, row in _rows(db, "ORDER BY updated_at DESC, session_id DESC", ())]
+    return tuple(row.summary() for row in rows if row.session_id.startswith(query) or wanted in fold(row.title))
+
+
+def delete(db: apsw.Connection, session_id: str) -> None:
+    """Remove the session and its events."""
+    with transaction(db, "IMMEDIATE"):
+        for (key,) in [*db.execute("DELETE FROM sessions WHERE session_id = ? RETURNING key", (session_id,))]:
+            db.execute("DELETE FROM events WHERE session = ?", (key,))

@@ -1,0 +1,1 @@
+"""What the adapters for model servers share: HTTP through an SDK, server-sent events, errors, history in parts."""
