@@ -2,7 +2,7 @@
 
     python scripts/terminal_picture.py docs/images/chat.svg
 
-Needs the packages of the tests; the person who types is the one of ``tests/commands``.
+Needs the packages of the tests; the person who types is the one of ``tests/cli``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-_PEOPLE = Path(__file__).parents[1] / "tests" / "commands" / "conftest.py"
+_PEOPLE = Path(__file__).parents[1] / "tests" / "cli" / "conftest.py"
 _TITLE = "youyou chat"
 
 

@@ -1,4 +1,4 @@
-"""Arrows run one way: messages <- core <- actors <- face <- testing, commands; messages, core <- adapters."""
+"""Arrows run one way: messages <- core <- actors <- face <- testing, cli; messages, core <- adapters."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MAY_IMPORT = {
     "adapters": {"adapters", "core", "messages"},
     "face": {"face", "actors", "core", "messages"},
     "testing": {"testing", "face", "actors", "core", "messages"},
-    "commands": {"commands", "testing", "adapters", "face", "actors", "core", "messages"},
+    "cli": {"cli", "testing", "adapters", "face", "actors", "core", "messages"},
 }
-COMMAND_LINE = {"cli", "__main__"}
+COMMAND_LINE = {"__main__"}
 THIRD_PARTIES = {
     "messages": {"attrs", "cattrs", "msgspec"},
     "core": {"attrs", "msgspec", "jsonschema_rs"},
@@ -31,16 +31,16 @@ STANDARD = set(sys.stdlib_module_names)
 
 
 def floor_of(path: Path) -> str:
-    """The floor a file stands on: its folder, or the face; the command line counts as its commands."""
+    """The floor a file stands on: its folder, or the face; the command line counts as cli."""
     parts = path.relative_to(ROOT).parts
     if len(parts) > 1:
         return parts[0]
-    return "commands" if path.stem in COMMAND_LINE else "face"
+    return "cli" if path.stem in COMMAND_LINE else "face"
 
 
 FILES = [
     path
-    for folder in (".", "messages", "core", "actors", "adapters", "testing", "commands")
+    for folder in (".", "messages", "core", "actors", "adapters", "testing", "cli")
     for path in sorted((ROOT / folder).rglob("*.py") if folder != "." else ROOT.glob("*.py"))
 ]
 
@@ -69,7 +69,7 @@ def floors_imported(path: Path) -> set[str]:
         if name.split(".")[0] == "youyou":
             rest = name.split(".")[1:]
             known = rest and (ROOT / rest[0]).is_dir()
-            floors.add(rest[0] if known else "commands" if rest and rest[0] in COMMAND_LINE else "face")
+            floors.add(rest[0] if known else "cli" if rest and rest[0] in COMMAND_LINE else "face")
     return floors
 
 
@@ -135,3 +135,45 @@ def lazy():
         "youyou.testing",
         "trio",
     }
+
+
+def module_of(path: Path) -> str:
+    """The dotted name of a file."""
+    parts = ("youyou", *path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The modules that import each other in a circle: what is left once all that can be laid in order is taken away."""
+    left = dict(graph)
+    while free := [name for name, needs in left.items() if not needs & set(left) - {name}]:
+        for name in free:
+            del left[name]
+    return [sorted(left)] if left else []
+
+
+def import_graph(floor: str) -> dict[str, set[str]]:
+    """Which modules of a floor each of its modules names, wherever in the file and for whatever reason."""
+    files = {module_of(path): path for path in FILES if floor_of(path) == floor}
+    return {
+        name: {known for found in imports(path) for known in (found, found.rpartition(".")[0]) if known in files}
+        for name, path in files.items()
+    }
+
+
+@pytest.mark.parametrize("floor", ["cli"])
+def test_no_module_imports_one_that_imports_it(floor):
+    """No circle, not even one that only a type closes: a reader walks those too."""
+    assert circles(import_graph(floor)) == []
+
+
+def test_a_circle_is_found():
+    """Two that need each other, and one that leans on them; a module that names itself is not one."""
+    assert circles({"a": {"b"}, "b": {"a"}, "c": {"a"}, "d": {"d"}}) == [["a", "b", "c"]]
+    assert circles({"a": {"b"}, "b": set(), "d": {"d"}}) == []
+
+
+def test_no_folder_of_the_command_line_is_a_corridor():
+    """A reader meets about a dozen modules in a folder, not more."""
+    folders = {path.parent for path in FILES if floor_of(path) == "cli"}
+    assert {name_of(folder): n for folder in folders if (n := len(list(folder.glob("*.py")))) > 13} == {}

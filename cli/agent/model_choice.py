@@ -15,11 +15,11 @@ from importlib.util import find_spec
 import attrs
 import msgspec
 
-from ..core.ports import ModelProvider
-from ..messages.errors import InvalidConfig
-from .exits import OK, UsageError
-from .output import Output
-from .signals import Stops
+from ...core.ports import ModelProvider
+from ...messages.errors import InvalidConfig
+from ..base.exits import OK, UsageError
+from ..base.output import Output
+from ..base.signals import Stops
 
 DEFAULT = "local"
 FORMS = "local, local:FILE.gguf, openai:NAME, anthropic:NAME or scripted"
@@ -51,15 +51,15 @@ def provider_for(model: str, base_url: str | None = None) -> ModelProvider:
 
             return DemoModel()
         case "local":
-            from ..adapters.local import LocalProvider
+            from ...adapters.local import LocalProvider
 
             return LocalProvider(name or None)
         case "openai" if name:
-            from ..adapters.openai import OpenAIProvider
+            from ...adapters.openai import OpenAIProvider
 
             return OpenAIProvider([name], base_url=base_url)
         case "anthropic" if name:
-            from ..adapters.anthropic import AnthropicProvider
+            from ...adapters.anthropic import AnthropicProvider
 
             return AnthropicProvider([name], base_url=base_url)
     raise UsageError(f"--model {model} is unknown; write {FORMS}")
@@ -77,7 +77,7 @@ def _local() -> Choice:
     what = "a small model inside the process, without network or key; local:FILE.gguf for another"
     if find_spec("xllamacpp") is None:
         return Choice("local", what, False, "pip install 'youyou[local]'")
-    from ..adapters.local.weights import COMMAND, find_weights
+    from ...adapters.local.weights import COMMAND, find_weights
 
     try:
         find_weights()

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from .exits import require
-from .wording import PROMPT
+from ..base.exits import require
+from ..base.wording import PROMPT
 
 if TYPE_CHECKING:
     from prompt_toolkit import Application

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 
 import trio
 
-from ..core.ports import ModelCapabilities, ModelInfo
-from ..core.sendability import sendability_problem
-from ..messages.chat import ChatEvent, ChatRequest, Done, StopReason, TextDelta, TokenUsage
-from ..messages.content import text_of
-from ..messages.errors import ProviderError
-from ..messages.history import Message, ToolCall, ToolResult, UserMessage
+from ...core.ports import ModelCapabilities, ModelInfo
+from ...core.sendability import sendability_problem
+from ...messages.chat import ChatEvent, ChatRequest, Done, StopReason, TextDelta, TokenUsage
+from ...messages.content import text_of
+from ...messages.errors import ProviderError
+from ...messages.history import Message, ToolCall, ToolResult, UserMessage
 
 PAUSE = 0.02
 """Seconds between two words."""

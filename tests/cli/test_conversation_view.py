@@ -6,8 +6,8 @@ import re
 
 import attrs
 import pytest
-from youyou.commands.rendering import Painter
-from youyou.commands.view import View
+from youyou.cli.chat.conversation_view import ConversationView
+from youyou.cli.chat.markdown import Painter
 from youyou.messages.chat import TextDelta, TokenUsage
 from youyou.messages.errors import StorageError
 from youyou.messages.events import (
@@ -55,14 +55,14 @@ def paper() -> Paper:
 
 
 @pytest.fixture
-def view(paper: Paper) -> View:
+def view(paper: Paper) -> ConversationView:
     """A view of a turn that has begun."""
-    made = View(paper, Painter(), "scripted", "0123456789ab", clock=lambda: 0.0)
+    made = ConversationView(paper, Painter(), "scripted", "0123456789ab", clock=lambda: 0.0)
     made.started()
     return made
 
 
-def test_text_is_printed_block_by_block_and_once(view: View, paper: Paper) -> None:
+def test_text_is_printed_block_by_block_and_once(view: ConversationView, paper: Paper) -> None:
     """A block that is whole is printed; the one still growing is live; at the end all of it was printed once."""
     for piece in ("# Title\n\nfirst ", "block\n\nsec", "ond"):
         view.take(TextDelta(piece))
@@ -76,7 +76,7 @@ def test_text_is_printed_block_by_block_and_once(view: View, paper: Paper) -> No
     assert ("", "idle · /help · 7 in, 8 out · session 01234567 · scripted") == (paper.live, paper.status)
 
 
-def test_blocks_stand_one_empty_line_apart(view: View, paper: Paper) -> None:
+def test_blocks_stand_one_empty_line_apart(view: ConversationView, paper: Paper) -> None:
     """Whatever comes after what, there are never two empty lines in a row."""
     view.begin("hello")
     view.take(TextDelta("a\n\n- b\n- c\n\nd"))
@@ -90,7 +90,7 @@ def test_blocks_stand_one_empty_line_apart(view: View, paper: Paper) -> None:
     assert ["  ✓ clock() → noon  0.3 s", "", "  e", "", "  f", ""] == paper.lines[-8:-2]
 
 
-def test_running_tools_are_live_with_their_progress(view: View, paper: Paper) -> None:
+def test_running_tools_are_live_with_their_progress(view: ConversationView, paper: Paper) -> None:
     """A tool that runs has a line of its own until it ends."""
     view.take(ToolCallStart("1", "wait", {"seconds": 3}))
     view.take(ToolProgress("1", {"seconds_left": 2}))
@@ -105,7 +105,7 @@ def test_running_tools_are_live_with_their_progress(view: View, paper: Paper) ->
     assert "  ✗ wait(seconds=3) → [STORAGE_ERROR] gone  3.0 s" in paper.lines
 
 
-def test_what_went_wrong_is_said_once(view: View, paper: Paper) -> None:
+def test_what_went_wrong_is_said_once(view: ConversationView, paper: Paper) -> None:
     """A log line, an event and the end of the turn may all say the same; a person reads it once."""
     error = StorageError("the disk is full")
     view.complain(str(error))
@@ -116,7 +116,7 @@ def test_what_went_wrong_is_said_once(view: View, paper: Paper) -> None:
     assert "  ✗ failed" == paper.lines[-1]
 
 
-def test_skipped_calls_are_named(view: View, paper: Paper) -> None:
+def test_skipped_calls_are_named(view: ConversationView, paper: Paper) -> None:
     """A call that never started has no event; it is named from history."""
     history = [ToolCall("1", "add_note", {"text": "a"}), ToolCall("2", "add_note", {"text": "b"})]
 
@@ -126,7 +126,7 @@ def test_skipped_calls_are_named(view: View, paper: Paper) -> None:
     assert ['  - add_note(text="b")  skipped', "  ■ cancelled, 1 call skipped"] == paper.lines
 
 
-def test_a_long_answer_keeps_room_for_the_prompt(view: View, paper: Paper) -> None:
+def test_a_long_answer_keeps_room_for_the_prompt(view: ConversationView, paper: Paper) -> None:
     """What is live is never higher than the terminal, less the room for prompt and status."""
     view.take(TextDelta("```\n" + "line\n" * 100))
     view.refresh()

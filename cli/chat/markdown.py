@@ -11,7 +11,7 @@ import io
 import re
 from typing import TYPE_CHECKING
 
-from .output import printable
+from ..base.output import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

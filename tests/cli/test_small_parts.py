@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from youyou.commands.demo_model import answer, wanted_calls
-from youyou.commands.demo_tools import demo_tools, evaluate
-from youyou.commands.output import printable
-from youyou.commands.rendering import finished
-from youyou.commands.wording import call_text, ending, shorten
+from youyou.cli.agent.demo_model import answer, wanted_calls
+from youyou.cli.agent.sample_tools import evaluate, sample_tools
+from youyou.cli.base.output import printable
+from youyou.cli.base.wording import call_text, ending, shorten
+from youyou.cli.chat.markdown import finished
 from youyou.messages.chat import TokenUsage
 from youyou.messages.events import TurnCancelled
 from youyou.messages.history import ToolResult, UserMessage
 
-TOOLS = {tool.name for tool in demo_tools()}
+TOOLS = {tool.name for tool in sample_tools()}
 
 
 @pytest.mark.parametrize(

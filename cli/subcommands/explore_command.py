@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import attrs
 import msgspec
 
-from .exits import ERROR, OK, CommandError, UsageError
+from ..base.exits import ERROR, OK, CommandError, UsageError
 
 if TYPE_CHECKING:
-    from ..testing import Report
+    from ...testing import Report
 
 
 def explore(
@@ -26,7 +26,7 @@ def explore(
     as_json: bool,
 ) -> int:
     """Try everything on the scenario and print what was found; the command's exit code."""
-    from ..testing import examine, load_scenario
+    from ...testing import examine, load_scenario
 
     progress = _Progress(sys.stderr.isatty())
     try:

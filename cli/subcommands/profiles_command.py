@@ -11,13 +11,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..builder import AgentBuilder, HasProvider
-from ..messages.codec import converter
-from .conversation import agent_builder
-from .demo_model import DemoModel
-from .exits import OK, UsageError
-from .output import Output
-from .signals import Stops
+from ...builder import AgentBuilder, HasProvider
+from ...messages.codec import converter
+from ..agent.assembly import agent_builder
+from ..agent.demo_model import DemoModel
+from ..base.exits import OK, UsageError
+from ..base.output import Output
+from ..base.signals import Stops
 
 
 async def profiles(name: str | None, resolved: bool, stops: Stops) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from youyou.cli import main
-from youyou.commands import demo_model
+from youyou.cli.agent import demo_model
 
 SCENARIO = """
 import trio

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from ..core.ports import ChatStream, ModelInfo, ModelProvider
-from ..messages.chat import ChatEvent, ChatRequest, Done, StopReason, TextDelta, TokenUsage
-from ..messages.content import text_of
-from ..messages.events import AgentEventPayload, ToolCallStart
-from ..messages.history import Message, ToolCall, ToolResult, UserMessage
-from .demo_model import Played
+from ...core.ports import ChatStream, ModelInfo, ModelProvider
+from ...messages.chat import ChatEvent, ChatRequest, Done, StopReason, TextDelta, TokenUsage
+from ...messages.content import text_of
+from ...messages.events import AgentEventPayload, ToolCallStart
+from ...messages.history import Message, ToolCall, ToolResult, UserMessage
+from ..agent.demo_model import Played
 
 Pair: TypeAlias = tuple[ToolCall, ToolResult]
 

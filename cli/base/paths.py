@@ -1,24 +1,26 @@
-"""Where the command line keeps its files: one directory of the user's, or the one that ``YOUYOU_HOME`` names."""
+"""Where the command line keeps its files: the user's data directory, or the directory that ``YOUYOU_HOME`` names."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
+
+from .exits import require
 
 
 def data_dir() -> Path:
     """The directory, made if need be and readable by its owner only."""
     chosen = os.environ.get("YOUYOU_HOME")
-    where = Path(chosen) if chosen else _base() / "youyou"
+    where = Path(chosen) if chosen else _user_data()
     where.mkdir(mode=0o700, parents=True, exist_ok=True)
     return where
 
 
-def _base() -> Path:
-    name = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_DATA_HOME"
-    given = os.environ.get(name)
-    return Path(given) if given else Path.home() / ".local" / "share"
+def _user_data() -> Path:
+    require("platformdirs", "cli")
+    from platformdirs import user_data_path
+
+    return user_data_path("youyou", appauthor=False)
 
 
 def database(given: str | None) -> str:
@@ -27,5 +29,5 @@ def database(given: str | None) -> str:
 
 
 def input_history() -> str:
-    """What was typed in earlier conversations."""
+    """The file with the lines that were typed in earlier conversations."""
     return str(data_dir() / "input_history")

@@ -1,4 +1,4 @@
-"""``youyou chat``: lines in, turns out, in a terminal. What it looks like is next door, in ``view`` and ``terminal``.
+"""``youyou chat``: lines in, turns out, in a terminal. The look is in `conversation_view` and `terminal`.
 
 While a turn runs the prompt stays: a line goes into the running turn, ``/cancel`` and Ctrl-C stop it.
 """
@@ -13,18 +13,19 @@ from contextlib import redirect_stderr, suppress
 import attrs
 import trio
 
-from ..actors.agent_handle import Agent
-from ..actors.running_turn import RunningTurn
-from ..actors.session_handle import Session
-from ..messages.errors import AgentError
-from ..messages.events import TurnCancelled, TurnStatus
-from . import places, wording
-from .conversation import SKILLS, Options, conversation
-from .exits import OK, UsageError, require
-from .rendering import Painter
-from .signals import Stops
+from ...actors.agent_handle import Agent
+from ...actors.running_turn import RunningTurn
+from ...actors.session_handle import Session
+from ...messages.errors import AgentError
+from ...messages.events import TurnCancelled, TurnStatus
+from ..agent.assembly import SKILLS
+from ..agent.opened_session import Options, conversation
+from ..base import paths, wording
+from ..base.exits import OK, UsageError, require
+from ..base.signals import Stops
+from .conversation_view import ConversationView
+from .markdown import Painter
 from .terminal import Terminal
-from .view import View
 
 _FRAME = 0.08
 _QUIT_GRACE = 2.0
@@ -63,7 +64,7 @@ def _farewell(options: Options, session: Session) -> str:
 class _Complaints(io.TextIOBase):
     """Stderr while the terminal has a screen: log lines and warnings become lines above it."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: ConversationView) -> None:
         self._view = view
         self._token = trio.lowlevel.current_trio_token()
         self._begun = ""
@@ -85,7 +86,7 @@ class _Chat:
     session: Session
     stops: Stops
     terminal: Terminal
-    view: View
+    view: ConversationView
     _lines: trio.MemoryReceiveChannel[str]
     _leave: trio.Event
     _turns: list[RunningTurn] = attrs.Factory(list)
@@ -99,8 +100,8 @@ class _Chat:
         leave = trio.Event()
         made: list[_Chat] = []
         names = (*_COMMANDS, *(skill.name for skill in SKILLS))
-        terminal = Terminal(put.send_nowait, lambda: made[0].ctrl_c(), leave.set, names, places.input_history())
-        view = View(terminal, Painter(), options.model, session.id, session.usage, hint="/help")
+        terminal = Terminal(put.send_nowait, lambda: made[0].ctrl_c(), leave.set, names, paths.input_history())
+        view = ConversationView(terminal, Painter(), options.model, session.id, session.usage, hint="/help")
         made.append(cls(agent, session, stops, terminal, view, take, leave))
         return made[0]
 

@@ -1,6 +1,6 @@
 """Harmless tools, so that a conversation has something to show: readers, a writer, a slow one.
 
-    for tool in demo_tools():
+    for tool in sample_tools():
         builder.register_tool(tool)
 
 Nothing leaves the process; notes are gone when it ends.
@@ -15,8 +15,8 @@ from datetime import datetime
 
 import trio
 
-from ..core.ports import ToolInput
-from ..core.tools import Tool, tool
+from ...core.ports import ToolInput
+from ...core.tools import Tool, tool
 
 LOOKING_UP = 0.3
 """Seconds that reading takes, so that a person sees calls run side by side."""
@@ -37,7 +37,7 @@ _OPERATORS: dict[type[ast.operator | ast.unaryop], Callable[..., float]] = {
 }
 
 
-def demo_tools() -> list[Tool]:
+def sample_tools() -> list[Tool]:
     """The tools, with a notebook of their own."""
     notes: list[str] = []
 

@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from ..messages.codec import to_json
-from ..messages.records import Metadata, SessionSummary
-from . import wording
-from .conversation import NEWEST, database_missing, find_session, open_storage, summary_line
-from .exits import OK, CommandError
-from .output import Output
-from .signals import Stops
+from ...messages.codec import to_json
+from ...messages.records import Metadata, SessionSummary
+from ..agent.stored_sessions import NEWEST, database_missing, find_session, open_storage, summary_line
+from ..base import wording
+from ..base.exits import OK, CommandError
+from ..base.output import Output
+from ..base.signals import Stops
 
 if TYPE_CHECKING:
-    from ..adapters.sqlite import SQLiteSessionStorage
+    from ...adapters.sqlite import SQLiteSessionStorage
 
 
 @asynccontextmanager

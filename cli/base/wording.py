@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..messages.chat import TokenUsage
-from ..messages.content import text_of
-from ..messages.events import (
+from ...messages.chat import TokenUsage
+from ...messages.content import text_of
+from ...messages.events import (
     AgentEventPayload,
     ContextCompacted,
     ErrorEvent,
@@ -21,7 +21,7 @@ from ..messages.events import (
     TurnCancelled,
     TurnComplete,
 )
-from ..messages.history import AssistantMessage, Message, SystemMessage, ToolCall, ToolResult, UserMessage
+from ...messages.history import AssistantMessage, Message, SystemMessage, ToolCall, ToolResult, UserMessage
 
 PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
 """What stands before what the user types."""

@@ -14,24 +14,25 @@ from pathlib import Path
 import attrs
 import trio
 
-from ..actors.agent_handle import Agent
-from ..actors.running_turn import RunningTurn
-from ..actors.session_handle import Session
-from ..core.sendability import sendability_problem
-from ..core.tools import Tool
-from ..messages.chat import TextDelta
-from ..messages.errors import InvalidConfig
-from ..messages.events import AgentEvent, TurnResult
-from ..messages.history import Message
-from . import wording
-from .conversation import agent_builder, open_storage
-from .demo_checks import Check, Seen, checks
-from .demo_plan import AFTER_RESUME, TURNS, LineByLine, PlannedTurn
-from .demo_tools import demo_tools
-from .exits import ERROR, OK, require
-from .models import provider_for
-from .output import Output
-from .signals import Stops
+from ...actors.agent_handle import Agent
+from ...actors.running_turn import RunningTurn
+from ...actors.session_handle import Session
+from ...core.sendability import sendability_problem
+from ...core.tools import Tool
+from ...messages.chat import TextDelta
+from ...messages.errors import InvalidConfig
+from ...messages.events import AgentEvent, TurnResult
+from ...messages.history import Message
+from ..agent.assembly import agent_builder
+from ..agent.model_choice import provider_for
+from ..agent.sample_tools import sample_tools
+from ..agent.stored_sessions import open_storage
+from ..base import wording
+from ..base.exits import ERROR, OK, require
+from ..base.output import Output
+from ..base.signals import Stops
+from .checks import Check, Seen, checks
+from .plan import AFTER_RESUME, TURNS, LineByLine, PlannedTurn
 
 
 async def demo(model: str, db: str | None, stops: Stops) -> int:
@@ -42,7 +43,7 @@ async def demo(model: str, db: str | None, stops: Stops) -> int:
     await _have_weights(model, out)
     with tempfile.TemporaryDirectory(prefix="youyou-demo-", ignore_cleanup_errors=True) as folder:
         path = db if db is not None else str(Path(folder) / "sessions.db")
-        found = await _Demo(out, model, path, demo_tools()).hold()
+        found = await _Demo(out, model, path, sample_tools()).hold()
     ok = all(check.ok for check in found)
     await out.write("\nchecked\n" + "".join(f"  {check}\n" for check in found))
     spent = wording.seconds((trio.current_time() - started) * 1000)
@@ -54,7 +55,7 @@ async def _have_weights(model: str, out: Output) -> None:
     if model != "local":
         return
     require("xllamacpp", "demo")
-    from ..adapters.local.weights import fetch_weights, find_weights
+    from ...adapters.local.weights import fetch_weights, find_weights
 
     try:
         await trio.to_thread.run_sync(find_weights, abandon_on_cancel=True)

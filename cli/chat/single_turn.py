@@ -11,15 +11,15 @@ import signal
 import attrs
 import trio
 
-from ..actors.running_turn import RunningTurn
-from ..messages.chat import TextDelta
-from ..messages.codec import to_json
-from ..messages.events import AgentEvent, ToolCallEnd, TurnCancelled, TurnComplete, TurnStatus
-from . import wording
-from .conversation import Options, conversation
-from .exits import ERROR, INTERRUPTED, OK
-from .output import Output
-from .signals import Stops
+from ...actors.running_turn import RunningTurn
+from ...messages.chat import TextDelta
+from ...messages.codec import to_json
+from ...messages.events import AgentEvent, ToolCallEnd, TurnCancelled, TurnComplete, TurnStatus
+from ..agent.opened_session import Options, conversation
+from ..base import wording
+from ..base.exits import ERROR, INTERRUPTED, OK
+from ..base.output import Output
+from ..base.signals import Stops
 
 _CHUNK = 65_536
 

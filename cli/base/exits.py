@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TypeVar
 
-from ..messages.errors import AgentCrashed, AgentError
+from ...messages.errors import AgentCrashed, AgentError
 
 A = TypeVar("A")
 

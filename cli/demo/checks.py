@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from ..messages.events import AgentEvent, ToolCallEnd, ToolCallStart, TurnResult, TurnStatus
-from ..messages.history import Message, ToolOutcome
-from .demo_plan import CUT_BATCH, CUT_STREAM, IN_TURN, SIDE_BY_SIDE, PlannedTurn
+from ...messages.events import AgentEvent, ToolCallEnd, ToolCallStart, TurnResult, TurnStatus
+from ...messages.history import Message, ToolOutcome
+from .plan import CUT_BATCH, CUT_STREAM, IN_TURN, SIDE_BY_SIDE, PlannedTurn
 
 
 @attrs.frozen

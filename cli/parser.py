@@ -8,9 +8,9 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from .exits import EXIT_CODES
-from .models import DEFAULT, FORMS
-from .signals import run
+from .agent.model_choice import DEFAULT, FORMS
+from .base.exits import EXIT_CODES
+from .base.signals import run
 
 Parsers = Any
 """What ``add_subparsers`` returns; argparse keeps the class to itself."""
@@ -68,10 +68,10 @@ def _add_chat(commands: Parsers) -> None:
 
 
 def _chat(arguments: argparse.Namespace) -> int:
-    from .chat import chat
-    from .conversation import Options
-    from .exits import UsageError
-    from .one_turn import one_turn
+    from .agent.opened_session import Options
+    from .base.exits import UsageError
+    from .chat.interactive import chat
+    from .chat.single_turn import one_turn
 
     a = arguments
     options = Options(a.model, a.base_url, a.db, a.resume, a.domain, a.skill)
@@ -98,7 +98,7 @@ def _add_demo(commands: Parsers) -> None:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    from .demo import demo
+    from .demo.run import demo
 
     return run(partial(demo, arguments.model, arguments.db))
 
@@ -119,19 +119,19 @@ def _add_sessions(commands: Parsers) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from .sessions import list_sessions
+    from .subcommands.sessions_command import list_sessions
 
     return run(partial(list_sessions, arguments.db, arguments.limit, arguments.json))
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from .sessions import show_session
+    from .subcommands.sessions_command import show_session
 
     return run(partial(show_session, arguments.db, arguments.session, arguments.json))
 
 
 def _delete(arguments: argparse.Namespace) -> int:
-    from .sessions import delete_sessions
+    from .subcommands.sessions_command import delete_sessions
 
     return run(partial(delete_sessions, arguments.db, arguments.session))
 
@@ -142,7 +142,7 @@ def _add_models(commands: Parsers) -> None:
 
 
 def _models(arguments: argparse.Namespace) -> int:
-    from .models import models
+    from .agent.model_choice import models
 
     return run(partial(models, arguments.json))
 
@@ -156,7 +156,7 @@ def _add_profiles(commands: Parsers) -> None:
 
 
 def _profiles(arguments: argparse.Namespace) -> int:
-    from .profiles import profiles
+    from .subcommands.profiles_command import profiles
 
     return run(partial(profiles, arguments.builder, arguments.resolved))
 
@@ -174,7 +174,7 @@ def _add_explore(commands: Parsers) -> None:
 
 
 def _explore(arguments: argparse.Namespace) -> int:
-    from .explore import explore
+    from .subcommands.explore_command import explore
 
     a = arguments
     return explore(

@@ -1,6 +1,6 @@
 """What a conversation looks like: events in, printed text and a changing rest out. Holds no turn and no terminal loop.
 
-view = View(terminal, painter, "scripted", session_id)
+view = ConversationView(terminal, painter, "scripted", session_id)
 view.take(event.payload)        # prints what is final
 view.refresh()                  # draws the rest: a few times a second
 """
@@ -13,9 +13,9 @@ from typing import Protocol
 import attrs
 import trio
 
-from ..messages.chat import ReasoningDelta, TextDelta, TokenUsage
-from ..messages.content import text_of
-from ..messages.events import (
+from ...messages.chat import ReasoningDelta, TextDelta, TokenUsage
+from ...messages.content import text_of
+from ...messages.events import (
     AgentEventPayload,
     ErrorEvent,
     ToolCallEnd,
@@ -25,9 +25,9 @@ from ..messages.events import (
     TurnComplete,
     TurnStatus,
 )
-from ..messages.history import Message, ToolCall
-from . import wording
-from .rendering import Painter, finished
+from ...messages.history import Message, ToolCall
+from ..base import wording
+from .markdown import Painter, finished
 
 _SPIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _SPINS_PER_SECOND = 10
@@ -63,7 +63,7 @@ class _Running:
 
 
 @attrs.define(eq=False)
-class View:
+class ConversationView:
     """The look of one conversation."""
 
     place: Place

@@ -1,0 +1,1 @@
+"""The command line's own agent: model, tools, profiles, stored sessions."""

@@ -1,0 +1,1 @@
+"""``youyou chat``: with a terminal, and for one turn without."""

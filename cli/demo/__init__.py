@@ -1,0 +1,1 @@
+"""``youyou demo``: a planned conversation, and checks of what it showed."""

@@ -1,0 +1,1 @@
+"""The smaller commands, one a file."""
