@@ -17,7 +17,8 @@ from ..engine.selftest import self_test
 from ..engine.simulation import Scenario
 from ..process.leaks import LeakWatch
 from ..process.locations import NOWHERE, Location
-from ..process.recording import ChannelTracer, Recording
+from ..process.recording import Recording
+from ..process.trio_internals import ChannelTracer
 from ..report.findings import Coverage, Failure, failure_of
 from ..report.report import Report
 from ..report.tokens import encode

@@ -133,7 +133,7 @@ class Control(trio.abc.Instrument):
             first = ours[self.choices.choose(len(ours), [self.tasks[t].index for t in ours])]
             later = [t for t in ours if t is not first]
             batch[:] = [t for t in batch if t not in later]
-            self.loop.runq.extend(later)
+            trio_internals.runnable(self.loop).extend(later)
         batch.reverse()
 
     def task_spawned(self, task: Task) -> None:
@@ -223,7 +223,7 @@ class Control(trio.abc.Instrument):
         self.run.violations.append(Violation(kind, message, self.step, leaves, trace))
 
     def _deadlock(self) -> None:
-        alive = [t for t in self.tasks if t in self.loop.tasks]
+        alive = [t for t in self.tasks if t in trio_internals.alive(self.loop)]
         self.run.waits = [wait_of(task, self.name_of) for task in alive]
         who = "1 task waits" if len(alive) == 1 else f"{len(alive)} tasks wait"
         self.stop("deadlock", f"nothing can happen any more, and {who}")
@@ -232,12 +232,12 @@ class Control(trio.abc.Instrument):
         """The program was told to end and did not: open its shields, and if that does not help give the run up."""
         self._forced += 1
         if self._forced == 1:
-            waits = [wait_of(task, self.name_of) for task in self.tasks if task in self.loop.tasks]
+            waits = [wait_of(task, self.name_of) for task in self.tasks if task in trio_internals.alive(self.loop)]
             self.violate("stuck", "does not end when cancelled: " + "; ".join(map(str, waits)))
-            for task in self.loop.tasks & self.tasks.keys():
+            for task in trio_internals.alive(self.loop) & self.tasks.keys():
                 trio_internals.unshield(task)
         elif self._forced == 3:
-            for task in self.loop.tasks & self.tasks.keys():
+            for task in trio_internals.alive(self.loop) & self.tasks.keys():
                 trio_internals.leak_on_purpose(task.coro)
             self.dead = True
         self.stopped = self.step

@@ -81,7 +81,7 @@ def _look_for_leftovers(sim: Simulation) -> None:
     for name in trio_internals.open_generators(control.loop):
         control.violate("leak", f"async generator {name} was left open")
     for task in control.tasks:
-        if task in control.loop.tasks and task is not trio.lowlevel.current_task():
+        if task in trio_internals.alive(control.loop) and task is not trio.lowlevel.current_task():
             control.violate("leak", f"task {control.name_of(task)} outlived the scenario")
 
 
@@ -93,6 +93,7 @@ def _came_out(sim: Simulation, error: BaseException) -> None:
 
 def outside_trio(work: Callable[[], T]) -> T:
     """Do ``work`` in this thread, or in another one if Trio is running in this one (which waits meanwhile)."""
+    trio_internals.check_trio()
     if not trio.lowlevel.in_trio_run():
         return work()
     results: list[T] = []

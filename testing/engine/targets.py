@@ -104,7 +104,7 @@ class Targets:
         elif inspect.isawaitable(result):
             # Known from its birth, so that whoever waits for all actions waits for one that has not begun.
             scope = trio.CancelScope()
-            task = self.control.loop.spawn_system_task(self._help, name, result, scope, name=f"{name}()")
+            task = trio_internals.spawn_outside(self.control.loop, self._help, name, result, scope, name=f"{name}()")
             self.control.helpers[task] = scope
         elif action.done is not None:
             self._follow(action.done)

@@ -1,14 +1,11 @@
 """A run in full detail: who sent what to whom over which channel, and who woke whom.
 
 Only failures and plain runs are recorded.
-While a recording is on, the two non-blocking halves of Trio's memory channels pass through a look-out that notes the
-message; what they do stays the same, in this loop and in every other.
+`trio_internals.ChannelTracer` tells a recording of every value that passes through a channel.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -65,7 +62,7 @@ class Recording:
 
     def begin(self, control: Any) -> None:
         """The first step is under way."""
-        self._control, self._queued = control, set(control.loop.runq)
+        self._control, self._queued = control, set(trio_internals.runnable(control.loop))
 
     def before(self, control: Any, task: Task) -> None:
         """A step begins: what woke the task?"""
@@ -76,12 +73,12 @@ class Recording:
             self.wakes.append(Wake(index, waker, control.step, control.now, _how(error)))
         if (message := self._handed.pop(task, None)) is not None and error is None:
             self._received(message, task)
-        self._queued = set(control.loop.runq)
+        self._queued = set(trio_internals.runnable(control.loop))
 
     def after(self, control: Any, task: Task) -> None:
         """A step ended: whom did it wake?"""
         index = control.tasks[task].index
-        for woken in control.loop.runq:
+        for woken in trio_internals.runnable(control.loop):
             if woken not in self._queued and woken in control.tasks:
                 self._wakers[woken] = index
 
@@ -99,7 +96,7 @@ class Recording:
         """Every wake-up."""
         return [attrs.asdict(w) for w in self.wakes]
 
-    # Called by the look-outs.
+    # Called by the tracer of channels.
 
     def sent(self, state: Any, value: object, task: Task | None, to: Task | None) -> None:
         """``value`` entered a channel; ``to`` was already waiting for it."""
@@ -143,68 +140,3 @@ def _short(value: object) -> str:
     except Exception as error:
         text = f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-class ChannelTracer:
-    """Notes every message of the simulation in this thread while the block lasts."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
-
-    def __enter__(self) -> Recording:
-        self._originals = (trio.MemorySendChannel.send_nowait, trio.MemoryReceiveChannel.receive_nowait)
-        _replace(self._sending(self._originals[0]), self._receiving(self._originals[1]))
-        return self._recording
-
-    def __exit__(self, *_: object) -> None:
-        _replace(*self._originals)
-
-    def _sending(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        recording = self._recording
-
-        def send_nowait(channel: Any, value: Any) -> None:
-            if trio_internals.current.scheduler is None:
-                original(channel, value)
-                return
-            state = channel._state
-            to = next(iter(state.receive_tasks), None)
-            try:
-                original(channel, value)
-            except trio.WouldBlock:
-                if _waits_inside("send"):
-                    recording.sent(state, value, _task(), None)
-                raise
-            recording.sent(state, value, _task(), to)
-
-        return send_nowait
-
-    def _receiving(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        recording = self._recording
-
-        def receive_nowait(channel: Any) -> Any:
-            value = original(channel)
-            if trio_internals.current.scheduler is not None:
-                recording.taken(channel._state, value, _task())
-            return value
-
-        return receive_nowait
-
-
-def _replace(send_nowait: Any, receive_nowait: Any) -> None:
-    """Give both kinds of channel other methods; ``Any``, because no type checker likes that."""
-    sending: Any = trio.MemorySendChannel
-    receiving: Any = trio.MemoryReceiveChannel
-    sending.send_nowait, receiving.receive_nowait = send_nowait, receive_nowait
-
-
-def _task() -> Task | None:
-    try:
-        return trio.lowlevel.current_task()
-    except RuntimeError:
-        return None
-
-
-def _waits_inside(name: str) -> bool:
-    """Whether Trio's own ``send`` called us, and so will wait until there is room."""
-    caller = sys._getframe(2).f_code
-    return caller.co_name == name and "trio" in caller.co_filename

@@ -1,4 +1,4 @@
-"""The only module that touches Trio's internals: who runs next, what a task is woken with, threads and sockets.
+"""The only module that touches Trio's internals: who runs next, what a task is woken with, threads, channels, sockets.
 
 Everything is dispatched on the thread that runs a simulation, so every other Trio loop in the process behaves as if
 this module had never been imported. `check_trio` says in one sentence which internal has moved; it never lets a run go
@@ -12,6 +12,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Iterator, MutableSequence
+from types import FrameType
 from typing import Any, NoReturn, Protocol
 
 import attrs
@@ -130,30 +131,61 @@ def install() -> None:
             trio_run._ALLOW_DETERMINISTIC_SCHEDULING = DispatchingFlag(before)  # type: ignore[misc,assignment]  # Final
 
 
+NEEDED: tuple[tuple[str, str], ...] = (
+    ("lowlevel", "in_trio_run"),
+    ("lowlevel", "start_thread_soon"),
+    ("Cancelled", "source"),
+    ("Cancelled", "reason"),
+    ("_core._run", "_r"),
+    ("_core._run", "_ALLOW_DETERMINISTIC_SCHEDULING"),
+    ("_core._run", "GLOBAL_RUN_CONTEXT"),
+    ("_core._run.Runner", "asyncgens"),
+    ("_core._run.Runner", "deadlines"),
+    ("_core._run.Runner", "deliver_ki"),
+    ("_core._run.Runner", "io_manager"),
+    ("_core._run.Runner", "runq"),
+    ("_core._run.Runner", "spawn_system_task"),
+    ("_core._run.Runner", "tasks"),
+    ("_core._run.Runner", "waiting_for_idle"),
+    ("_core._run.Deadlines", "next_deadline"),
+    ("_core._run.AsyncGenerators", "alive"),
+    ("_core._run.Task", "_cancel_status"),
+    ("_core._run.Task", "_counter"),
+    ("_core._run.Task", "_next_send"),
+    ("_core._run.CancelScope", "_cancel_status"),
+    ("_core._run.CancelStatus", "_parent"),
+    ("_core._run.CancelStatus", "_scope"),
+    ("_channel", "__file__"),
+    ("_channel.MemorySendChannel", "_state"),
+    ("_channel.MemorySendChannel", "send_nowait"),
+    ("_channel.MemoryReceiveChannel", "_state"),
+    ("_channel.MemoryReceiveChannel", "receive_nowait"),
+    ("_channel.MemoryChannelState", "receive_tasks"),
+    ("_threads", "start_thread_soon"),
+)
+"""Every part of Trio that is private, or newer than Trio itself, and that a run relies on: owner, name."""
+
+
 def check_trio() -> None:
-    """Name the first internal of Trio that is not where the simulation needs it.
+    """Name the first part of Trio that is not where the simulation needs it. Comes before any other use of them.
 
     Raises:
         TrioMoved: with the name of what is missing.
     """
-    needed: list[tuple[object, str]] = [
-        (trio_run, "_r"),
-        (trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING"),
-        (trio_run, "GLOBAL_RUN_CONTEXT"),
-        (trio_threads, "start_thread_soon"),
-        *((trio_run.Runner, name) for name in ("deliver_ki", "spawn_system_task")),
-        *((trio_run.CancelScope, name) for name in ("_cancel_status",)),
-    ]
-    fields = {a.name for a in attrs.fields(trio_run.Runner)}
-    missing = [f"{getattr(o, '__name__', o)}.{name}" for o, name in needed if not hasattr(o, name)]
-    missing += [
-        f"Runner.{name}"
-        for name in ("runq", "deadlines", "waiting_for_idle", "io_manager", "asyncgens")
-        if name not in fields
-    ]
-    missing += [f"Task.{name}" for name in ("_next_send", "_cancel_status", "_counter") if not hasattr(Task, name)]
-    if missing:
-        raise TrioMoved(f"trio {trio.__version__} has no {missing[0]}; youyou.testing needs another version of Trio")
+    for owner, name in NEEDED:
+        if not _has(owner, name):
+            raise TrioMoved(
+                f"trio {trio.__version__} has no {owner}.{name}; youyou.testing needs another version of Trio"
+            )
+
+
+def _has(owner: str, name: str) -> bool:
+    found: Any = trio
+    for part in owner.split("."):
+        found = getattr(found, part, None)
+    # A class of attrs without slots shows its fields to attrs alone.
+    fields = {field.name for field in attrs.fields(found)} if attrs.has(found) else set()
+    return hasattr(found, name) or name in fields
 
 
 def runner() -> Any:
@@ -165,6 +197,22 @@ def running_task() -> Task | None:
     """The task whose step this thread is in, if any."""
     found: Task | None = getattr(trio_run.GLOBAL_RUN_CONTEXT, "task", None)
     return found
+
+
+def runnable(loop: Any) -> Any:
+    """The queue of tasks that run next."""
+    return loop.runq
+
+
+def alive(loop: Any) -> Any:
+    """The set of all tasks of this loop that have not ended."""
+    return loop.tasks
+
+
+def spawn_outside(loop: Any, work: Callable[..., Any], *args: Any, name: str) -> Task:
+    """Run ``work(*args)`` in a task of the loop itself, which no scope of the program reaches."""
+    made: Task = loop.spawn_system_task(work, *args, name=name)
+    return made
 
 
 def is_idle(loop: Any) -> bool:
@@ -281,3 +329,78 @@ class NoNames(trio.abc.HostnameResolver):
     async def getnameinfo(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refuse."""
         _refuse("looks up a real host name")
+
+
+class ChannelListener(Protocol):
+    """Hears of each value that passes through a memory channel; a channel is told by the state that both ends share."""
+
+    def sent(self, state: Any, value: object, task: Task | None, to: Task | None) -> None:
+        """``value`` entered a channel; ``to`` was already waiting for it."""
+
+    def taken(self, state: Any, value: object, task: Task | None) -> None:
+        """``value`` left a channel without waiting."""
+
+
+class ChannelTracer:
+    """Tells ``listener`` of every value while the block lasts; a context manager.
+
+    The two non-blocking halves of Trio's channels are replaced on their classes; in a thread without a simulation they
+    do what they did.
+    """
+
+    def __init__(self, listener: ChannelListener) -> None:
+        self._listener = listener
+
+    def __enter__(self) -> None:
+        self._originals = (trio.MemorySendChannel.send_nowait, trio.MemoryReceiveChannel.receive_nowait)
+        _replace(self._sending(self._originals[0]), self._receiving(self._originals[1]))
+
+    def __exit__(self, *_: object) -> None:
+        _replace(*self._originals)
+
+    def _sending(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        listener = self._listener
+
+        def send_nowait(channel: Any, value: Any) -> None:
+            if current.scheduler is None:
+                original(channel, value)
+                return
+            state = channel._state
+            to = next(iter(state.receive_tasks), None)
+            try:
+                original(channel, value)
+            except trio.WouldBlock:
+                if _called_by_send(sys._getframe(1)):
+                    listener.sent(state, value, running_task(), None)
+                raise
+            listener.sent(state, value, running_task(), to)
+
+        return send_nowait
+
+    def _receiving(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        listener = self._listener
+
+        def receive_nowait(channel: Any) -> Any:
+            value = original(channel)
+            if current.scheduler is not None:
+                listener.taken(channel._state, value, running_task())
+            return value
+
+        return receive_nowait
+
+
+def _replace(send_nowait: Any, receive_nowait: Any) -> None:
+    """Give both kinds of channel other methods; ``Any``, because no type checker likes that."""
+    sending: Any = trio.MemorySendChannel
+    receiving: Any = trio.MemoryReceiveChannel
+    sending.send_nowait, receiving.receive_nowait = send_nowait, receive_nowait
+
+
+def _called_by_send(caller: FrameType) -> bool:
+    """Whether Trio's own ``send`` calls, and so will wait for room; told by its file, which no program shares."""
+    channels: str = _private("_channel").__file__
+    return caller.f_code.co_name == "send" and caller.f_code.co_filename == channels
+
+
+def _private(module: str) -> Any:
+    return getattr(trio, module)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import random
+import re
 import signal
 import socket
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 import trio
 import trio._core._run as trio_run
 from trio.testing import MockClock
-from youyou.testing import Simulation, TrioMoved, explore, self_test, sweep
+from youyou.testing import Simulation, TrioMoved, explore, replay, self_test, sweep
 from youyou.testing.process import trio_internals
 
 
@@ -193,12 +196,39 @@ def test_the_self_test_passes_with_this_trio():
     self_test.__wrapped__()
 
 
-@pytest.mark.parametrize("name", ["_r", "GLOBAL_RUN_CONTEXT", "_ALLOW_DETERMINISTIC_SCHEDULING"])
-def test_a_trio_without_what_is_needed_is_refused_by_name(monkeypatch, name):
-    """The message names the missing internal."""
-    monkeypatch.delattr(trio_run, name)
-    with pytest.raises(TrioMoved, match=name):
-        trio_internals.check_trio()
+@pytest.mark.parametrize(("owner", "name"), trio_internals.NEEDED)
+def test_a_trio_without_what_is_needed_is_refused_by_name(monkeypatch, owner, name):
+    """Whatever is missing is named by every way into the kit, before anything is run."""
+    without = [(o, n if (o, n) != (owner, name) else f"{n}_moved") for o, n in trio_internals.NEEDED]
+    monkeypatch.setattr(trio_internals, "NEEDED", without)
+    for run in (sweep, explore, lambda scenario: replay(scenario, "yy1-a1")):
+        with pytest.raises(TrioMoved, match=re.escape(f"{owner}.{name}_moved; ")):
+            run(never_run)
+
+
+async def never_run(sim: Simulation) -> None:
+    """A scenario that must not be reached."""
+    raise AssertionError
+
+
+def test_a_trio_older_than_a_public_name_is_refused_by_that_name(monkeypatch):
+    """Not with an AttributeError from inside the kit."""
+    monkeypatch.delattr(trio.lowlevel, "in_trio_run")
+    with pytest.raises(TrioMoved, match=r"has no lowlevel\.in_trio_run"):
+        sweep(never_run)
+
+
+def test_every_private_name_of_trio_in_use_is_checked():
+    """Each attribute with an underscore that the one module reads, and each field of the run loop."""
+    tree = ast.parse(Path(trio_internals.__file__).read_text())
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    loop = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and ast.unparse(n.value) == "loop"}
+    private = {name for name in used if name.startswith("_") and not name.startswith("__")} - OF_THE_MODULE
+    assert (private | loop) - {name for _, name in trio_internals.NEEDED} == set()
+
+
+OF_THE_MODULE = {"_core", "_run", "_threads", "_getframe", "_listener", "_originals", "_sending", "_receiving"}
+"""Modules of Trio, which the import checks, and attributes of the module's own classes."""
 
 
 def test_a_trio_that_no_longer_asks_for_an_order_is_refused(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import trio
 from youyou.testing import Simulation, sweep
@@ -120,3 +121,19 @@ def test_the_whole_report_is_json():
     assert failure["task"] == run["delivered"][0]["task"]
     assert "1" == found["baseline"]["messages"][0]["value"]
     assert found == json.loads(json.dumps(report.to_json()))
+
+
+def test_a_send_of_the_program_is_not_taken_for_one_of_trio():
+    """Whatever its name, and whatever folder it lies in: a value that found no room was never sent."""
+    source = "def send(channel):\n    try:\n        channel.send_nowait('refused')\n    except trio.WouldBlock:\n        pass\n"
+    names: dict[str, Any] = {"trio": trio}
+    exec(compile(source, "/home/me/trio/program.py", "exec"), names)
+
+    async def scenario(sim: Simulation) -> None:
+        channel, _receiver = trio.open_memory_channel[str](0)
+        names["send"](channel)
+        await trio.sleep(1)
+
+    recording = sweep(scenario, cancel=None).recording
+    assert recording is not None
+    assert [m.value for m in recording.messages] == []
