@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from ...core.ports import ModelCapabilities, ModelInfo
 from ...messages.chat import ChatRequest
 from ...messages.errors import AgentError, InvalidConfig
-from ..wire.client import ClientHolder, import_sdk, model_infos
+from ..extras import import_extra
+from ..wire.client import ClientHolder, model_infos
 from ..wire.errors import sdk_error
 from ..wire.stream import SdkStream
 from .events import MessageTranslator
@@ -62,7 +63,7 @@ class AnthropicProvider:
         base_url: str | None = None,
     ) -> None:
         self.id = id
-        self._sdk = import_sdk("anthropic")
+        self._sdk = import_extra("anthropic")
         self._models = model_infos(models, _WINDOW, _CLAUDE)
         self._tool_use = {model.id: model.capabilities.tool_use for model in self._models}
         self._api_key = api_key

@@ -27,8 +27,8 @@ from ...core.ports import ModelCapabilities, ModelInfo
 from ...messages.chat import ChatEvent, ChatRequest, Done, StopReason, TextDelta, TokenUsage
 from ...messages.errors import AgentError, InvalidConfig, ProviderError
 from ...messages.history import ToolCall
+from ..extras import import_extra
 from ..openai import OpenAIProvider
-from ..wire.client import import_sdk
 from ..wire.errors import sdk_error
 from ..wire.stream import SdkStream
 from .server import Address, ServerSettings, serving
@@ -118,7 +118,7 @@ class LocalProvider:
         return self
 
     async def _start(self, stack: AsyncExitStack) -> _Running:
-        sdk = import_sdk("openai", extra="local")
+        sdk = import_extra("openai", "local")
         weights = await trio.to_thread.run_sync(
             find_weights, self._gguf, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1)
         )

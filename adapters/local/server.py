@@ -18,7 +18,8 @@ from typing import Any
 import attrs
 import trio
 
-from ...messages.errors import InvalidConfig, ProviderError
+from ...messages.errors import ProviderError
+from ..extras import import_extra
 
 SLOTS = 3
 """Requests served at once; more of them queue. A slot remembers its last prompt, and prompts are of three kinds."""
@@ -63,7 +64,7 @@ async def serving(weights: Path, settings: ServerSettings) -> AsyncIterator[Addr
     the way out the engine is always stopped, within seconds, whatever the outer scope.
 
     Raises:
-        InvalidConfig: ``xllamacpp`` is not installed.
+        InvalidConfig: ``xllamacpp`` is not installed or cannot be loaded.
         ProviderError: the engine cannot load the file.
     """
     key = secrets.token_urlsafe(24)
@@ -79,10 +80,7 @@ async def serving(weights: Path, settings: ServerSettings) -> AsyncIterator[Addr
 
 
 def _boot(weights: Path, settings: ServerSettings, key: str) -> list[Any]:
-    try:
-        import xllamacpp  # type: ignore[import-untyped]  # it has no stubs
-    except ImportError as error:
-        raise InvalidConfig("the package 'xllamacpp' is missing; run: pip install 'youyou[local]'") from error
+    xllamacpp: Any = import_extra("xllamacpp", "local")
     params = xllamacpp.CommonParams()
     _describe(params, weights, settings)
     params.api_keys = [key]

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...core.ports import ModelCapabilities, ModelInfo
 from ...messages.chat import ChatRequest
 from ...messages.errors import AgentError, InvalidConfig
-from ..wire.client import ClientHolder, import_sdk, model_infos
+from ..extras import import_extra
+from ..wire.client import ClientHolder, model_infos
 from ..wire.errors import sdk_error
 from ..wire.stream import SdkStream, Translator
 from .chat import ChatTranslator, chat_body
@@ -69,7 +70,7 @@ class OpenAIProvider:
             raise InvalidConfig(f"api={api!r} is neither 'chat' nor 'responses'")
         self.id = id
         self._api = api
-        self._sdk = import_sdk("openai")
+        self._sdk = import_extra("openai")
         self._base_url = base_url or os.environ.get("OPENAI_BASE_URL")
         official = self._base_url is None and client is None
         self._models = model_infos(models, _WINDOW, ModelCapabilities(vision=official))

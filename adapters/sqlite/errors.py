@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from ...messages.errors import AgentError
+from ...messages.errors import AgentError, InvalidConfig
+from ..extras import import_extra
 
 
 class Refused(Exception):
@@ -23,14 +24,15 @@ def require_apsw() -> ModuleType:
 
     Raises:
         ModuleNotFoundError: the extra is not installed.
+        InvalidConfig: it is installed and cannot be loaded.
     """
     try:
-        import apsw
-        import apsw.aio
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "youyou.adapters.sqlite needs a recent apsw: pip install 'youyou[sqlite]'", name=error.name
-        ) from error
+        apsw = import_extra("apsw", "sqlite")
+        import_extra("apsw.aio", "sqlite")
+    except InvalidConfig as error:
+        if not isinstance(error.__cause__, ModuleNotFoundError):
+            raise
+        raise ModuleNotFoundError(error.message, name="apsw") from error
     return apsw
 
 

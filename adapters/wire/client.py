@@ -1,34 +1,19 @@
 """Whose client it is: the host's is used and never closed, one of our own is made when needed (semantics 14).
 
-Also the small print of the providers' constructors: models by id, and a missing SDK.
+Also the small print of the providers' constructors: models by id.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import attrs
 import trio
 
 from ...core.ports import ModelCapabilities, ModelInfo
-from ...messages.errors import InvalidConfig
 
 _CLOSE_SECONDS = 1.0
-
-
-def import_sdk(name: str, extra: str | None = None) -> ModuleType:
-    """The SDK, imported now: it takes a second or more, and a provider is made before anything runs.
-
-    Args:
-        extra: what brings it along, if that is not called as it is.
-    """
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise InvalidConfig(f"the package {name!r} is missing; run: pip install 'youyou[{extra or name}]'") from error
 
 
 def model_infos(

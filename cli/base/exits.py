@@ -10,10 +10,11 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from importlib import import_module
 from typing import TypeVar
 
-from ...messages.errors import AgentCrashed, AgentError
+from ...adapters.extras import import_extra
+from ...messages.errors import AgentCrashed, AgentError, InvalidConfig
+from .output import OutputFailed, occupy_standard_streams, say
 
 A = TypeVar("A")
 
@@ -45,23 +46,36 @@ class CommandError(Exception):
 
 def guarded(command: Callable[[A], int], arguments: A) -> int:
     """Run ``command``; turn what it raises into words on stderr and an exit code."""
+    occupy_standard_streams()
+    return _flushed(_outcome(command, arguments))
+
+
+def _outcome(command: Callable[[A], int], arguments: A) -> int:
     try:
-        return _flushed(_code_of(command, arguments))
+        return _code_of(command, arguments)
     except UsageError as error:
-        return _say(error, USAGE)
-    except AgentCrashed as error:
-        traceback.print_exception(error)
-        return ERROR
-    except (AgentError, CommandError) as error:
-        return _say(error, ERROR)
+        return _complain(error, USAGE)
+    except (AgentError, CommandError, OutputFailed) as error:
+        if isinstance(error, AgentCrashed):
+            return _own_fault(error)
+        return _complain(error, ERROR)
     except ModuleNotFoundError as error:
-        if "pip install" not in str(error):
-            raise
-        return _say(error, ERROR)
+        return _complain(error, ERROR) if "pip install" in str(error) else _own_fault(error)
     except BrokenPipeError:
-        return _flushed(BROKEN_PIPE)
+        return BROKEN_PIPE
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return _complain(CommandError(f"{where}{error.strerror or error}"), ERROR)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Exception as error:
+        return _own_fault(error)
+
+
+def _own_fault(error: Exception) -> int:
+    """A traceback is for whoever mends this program, and for nothing else."""
+    say("".join(traceback.format_exception(error)))
+    return ERROR
 
 
 def _code_of(command: Callable[[A], int], arguments: A) -> int:
@@ -78,6 +92,8 @@ def _flushed(code: int) -> int:
         try:
             stream.flush()
         except OSError as error:
+            if fd == 1 and not isinstance(error, BrokenPipeError) and code == OK:
+                say(f"youyou: {OutputFailed(fd, error)}\n")
             with open(os.devnull, "wb") as nowhere:
                 os.dup2(nowhere.fileno(), fd)
             code = code or (BROKEN_PIPE if isinstance(error, BrokenPipeError) else ERROR)
@@ -85,14 +101,14 @@ def _flushed(code: int) -> int:
 
 
 def require(package: str, extra: str) -> None:
-    """Raise `CommandError` with the command to run unless ``package`` can be imported."""
+    """Raise `CommandError`, with what to do about it, unless ``package`` can be imported."""
     try:
-        import_module(package)
-    except ImportError as error:
-        raise CommandError(f"the package {package!r} is missing; run: pip install 'youyou[{extra}]'") from error
+        import_extra(package, extra)
+    except InvalidConfig as error:
+        raise CommandError(error.message) from error
 
 
-def _say(error: Exception, code: int) -> int:
+def _complain(error: Exception, code: int) -> int:
     notes = "".join(f"\n  also: {note}" for note in getattr(error, "__notes__", ()))
-    print(f"youyou: {error}{notes}", file=sys.stderr)
+    say(f"youyou: {error}{notes}\n")
     return code

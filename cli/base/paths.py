@@ -5,14 +5,23 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from .exits import require
+from .exits import CommandError, require
 
 
 def data_dir() -> Path:
-    """The directory, made if need be and readable by its owner only."""
+    """The directory, made if need be and readable by its owner only.
+
+    Raises:
+        CommandError: it cannot be made.
+    """
     chosen = os.environ.get("YOUYOU_HOME")
-    where = Path(chosen) if chosen else _user_data()
-    where.mkdir(mode=0o700, parents=True, exist_ok=True)
+    where = Path(chosen).absolute() if chosen else _user_data()
+    try:
+        where.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(
+            f"cannot make the directory {where}: {error.strerror}; set YOUYOU_HOME to a directory that you may write to"
+        ) from error
     return where
 
 
@@ -24,8 +33,10 @@ def _user_data() -> Path:
 
 
 def database(given: str | None) -> str:
-    """The database to use: ``given``, or the one in the user's directory."""
-    return given if given is not None else str(data_dir() / "sessions.db")
+    """The database to use, as an absolute path: ``given``, or the one in the user's directory."""
+    if given == ":memory:":
+        return given
+    return os.path.abspath(given) if given is not None else str(data_dir() / "sessions.db")
 
 
 def input_history() -> str:

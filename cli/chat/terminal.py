@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from prompt_toolkit import Application
     from prompt_toolkit.auto_suggest import AutoSuggest
     from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings
+
+logger: logging.Logger = logging.getLogger("youyou")
 
 
 class Terminal:
@@ -157,11 +161,10 @@ class Terminal:
     def _application(self) -> Application[None]:
         from prompt_toolkit import Application
         from prompt_toolkit.buffer import Buffer
-        from prompt_toolkit.history import FileHistory
         from prompt_toolkit.styles import Style
 
         typed = Buffer(
-            history=FileHistory(self._history),
+            history=_history(self._history),
             auto_suggest=_suggestions(self._names),
             accept_handler=self._accept,
             multiline=False,
@@ -207,6 +210,35 @@ class Terminal:
                 typed.insert_text(typed.suggestion.text)
 
         return keys
+
+
+def _history(path: str) -> History:
+    """The lines typed before. Where the file cannot be used they are kept for this conversation only."""
+    from prompt_toolkit.history import FileHistory
+
+    class KeptIfPossible(FileHistory):
+        told = False
+
+        def load_history_strings(self) -> Iterable[str]:
+            try:
+                return list(super().load_history_strings())
+            except OSError as error:
+                self._tell(error)
+                return []
+
+        def store_string(self, string: str) -> None:
+            try:
+                super().store_string(string)
+            except OSError as error:
+                self._tell(error)
+
+        def _tell(self, error: OSError) -> None:
+            if not self.told:
+                self.told = True
+                # A log record: it becomes a line above the screen, whichever thread it comes from.
+                logger.warning("typed lines are not kept: %s: %s", path, error.strerror)
+
+    return KeptIfPossible(path)
 
 
 def _layout(typed: Buffer, live: Callable[[], str], status: Callable[[], str]) -> Any:

@@ -10,6 +10,7 @@ import attrs
 import msgspec
 
 from ..base.exits import ERROR, OK, CommandError, UsageError
+from ..base.output import put
 
 if TYPE_CHECKING:
     from ...testing import Report
@@ -39,7 +40,7 @@ def explore(
         progress.clear()
     if html is not None:
         _write_html(reports, html)
-    print(_json(reports) if as_json else _text(reports, token is not None))
+    put((_json(reports) if as_json else _text(reports, token is not None)) + "\n")
     return OK if all(report.ok for report in reports) else ERROR
 
 
