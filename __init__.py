@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from .builder import AgentBuilder, HasProvider, NoProvider
 from .core.config import AgentConfig, EnvironmentContext, Notices, RetryPolicy, SessionConfig
-from .core.modes import Budget, Pipeline, ReAct, RuntimeMode, SingleShot, Step
-from .core.ports import (
+from .core.ports.protocols import (
     MemoryStorage,
     ModelCapabilities,
     ModelInfo,
@@ -22,9 +21,10 @@ from .core.ports import (
     ToolHandler,
     ToolInput,
 )
-from .core.profiles import AgentProfile, ProfileKind, QuickAction
-from .core.skills import SkillDefinition
-from .core.tools import Tool, tool
+from .core.profiles.modes import Budget, Pipeline, ReAct, RuntimeMode, SingleShot, Step
+from .core.profiles.profile import AgentProfile, ProfileKind, QuickAction
+from .core.prompts.skills import SkillDefinition
+from .core.tools.declaration import Tool, tool
 from .messages.chat import (
     ChatError,
     ChatEvent,
@@ -106,7 +106,7 @@ from .messages.history import (
     ToolResult,
     UserMessage,
 )
-from .messages.hooks import (
+from .messages.hook_payloads import (
     Abort,
     AfterToolUse,
     BeforeCompact,
@@ -123,11 +123,15 @@ from .messages.hooks import (
 from .messages.records import Memory, Metadata, SessionEvent, SessionEventPayload, SessionPage, SessionSummary
 
 if TYPE_CHECKING:
-    from .actors.agent_handle import Agent
-    from .actors.running_turn import RunningTurn
-    from .actors.session_handle import Session
+    from .actors.handles.agent_handle import Agent
+    from .actors.handles.running_turn import RunningTurn
+    from .actors.handles.session_handle import Session
 
-_HANDLES = {"Agent": ".actors.agent_handle", "Session": ".actors.session_handle", "RunningTurn": ".actors.running_turn"}
+_HANDLES = {
+    "Agent": ".actors.handles.agent_handle",
+    "Session": ".actors.handles.session_handle",
+    "RunningTurn": ".actors.handles.running_turn",
+}
 
 
 def __getattr__(name: str) -> object:

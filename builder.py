@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, final
 import trio
 
 from .core.config import AgentConfig
-from .core.ports import MemoryStorage, ModelProvider, Plugin, SessionStorage, ToolHandler
-from .core.profiles import AgentProfile
-from .core.registration import Part, Registrations
-from .core.skills import SkillDefinition
+from .core.ports.protocols import MemoryStorage, ModelProvider, Plugin, SessionStorage, ToolHandler
+from .core.profiles.profile import AgentProfile
+from .core.prompts.skills import SkillDefinition
+from .core.registry.registration import Part, Registrations
 
 if TYPE_CHECKING:
-    from .actors.agent_handle import Agent
+    from .actors.handles.agent_handle import Agent
 
 
 @final
@@ -89,8 +89,8 @@ class AgentBuilder(Generic[S]):
             AgentError: the first problem by registration order; its ``__notes__`` have the others.
         """
         # Loaded here, so that importing youyou costs little.
-        from .actors.agent import open_agent
-        from .core.registry import validate
+        from .actors.open_agent import open_agent
+        from .core.registry.registry import validate
 
         return open_agent(validate(self._registrations))
 

@@ -26,7 +26,7 @@ from youyou import (
     ToolOutput,
     UserMessage,
 )
-from youyou.messages.hooks import utc_now
+from youyou.messages.hook_payloads import utc_now
 from youyou.messages.records import SessionEvent
 from youyou.testing import InMemorySessionStorage
 

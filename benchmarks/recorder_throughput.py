@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import trio
-from youyou.actors.lifetime import Lifetime
-from youyou.actors.recorder import Recorder
+from youyou.actors.recorder.recorder import Recorder
+from youyou.actors.shared.lifetime import Lifetime
 from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.messages.history import ToolResult
-from youyou.messages.hooks import utc_now
+from youyou.messages.hook_payloads import utc_now
 from youyou.messages.records import SessionEvent
 
 EVENTS = 1_500

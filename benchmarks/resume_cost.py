@@ -13,9 +13,9 @@ from pathlib import Path
 import trio
 from youyou import AgentBuilder, AgentConfig, Message, Metadata, ModelInfo, Session, SystemMessage, UserMessage
 from youyou.adapters.sqlite import SQLiteSessionStorage
-from youyou.core.compaction import CompactionRecord
+from youyou.core.compaction.decisions import CompactionRecord
 from youyou.messages.history import AssistantMessage, ToolCall, ToolResult
-from youyou.messages.hooks import utc_now
+from youyou.messages.hook_payloads import utc_now
 from youyou.messages.records import SessionEvent
 from youyou.testing import ScriptedProvider
 

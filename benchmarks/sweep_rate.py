@@ -10,7 +10,9 @@ from collections.abc import Callable
 
 import trio
 from trio.testing import MockClock
-from youyou.testing import Simulation, explore, sweep
+from youyou.testing import Simulation
+from youyou.testing import explore
+from youyou.testing import sweep
 
 
 async def pipeline() -> None:

@@ -19,9 +19,9 @@ import attrs
 
 from ..messages.content import ContentBlock, FileBlock, ImageBlock, ReasoningBlock, TextBlock, UserInput
 from ..messages.errors import ContentNotSupported, InvalidInput, SkillNotFound
-from .ports import ModelInfo
-from .skills import SkillDefinition
-from .text import clean
+from ..messages.text import clean_text
+from .ports.protocols import ModelInfo
+from .prompts.skills import SkillDefinition
 
 MAX_IMAGE_BYTES = 20 * 1_048_576
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -93,7 +93,7 @@ def _text(block: ContentBlock, field: str) -> str:
     if not isinstance(value, str):
         kind = type(block).__name__
         raise InvalidInput(f"{kind}.{field} is a {type(value).__name__}; pass a string")
-    return clean(value)
+    return clean_text(value)
 
 
 def _check_image(image: ImageBlock, model: ModelInfo) -> ImageBlock:

@@ -21,10 +21,10 @@ from ..messages.events import TurnStatus
 from ..messages.history import Message, ToolResult, UserMessage
 from ..messages.jsonvalue import thaw
 from ..messages.records import Metadata, SessionEvent
-from .compaction import CompactionRecord
+from ..messages.text import clean_value
+from .compaction.decisions import CompactionRecord
 from .config import Notices, SessionConfig
-from .normalise import Response, arrange, missing_result, normalise
-from .surrogates import clean
+from .history.repair import Response, arrange, missing_result, normalise
 
 T = TypeVar("T")
 
@@ -169,7 +169,7 @@ class _Facts:
             case "compaction", Mapping():
                 self._compact(value)
             case "tool_started", {"call_id": str() as call_id}:
-                self.started.add(clean(call_id))
+                self.started.add(clean_value(call_id))
             case "turn_started", {"turn_id": str() as turn_id}:
                 self._begin_turn(turn_id, value)
             case "turn_ended", {"turn_id": str() as turn_id}:

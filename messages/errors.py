@@ -27,7 +27,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from .encodable import clean
+from .text import clean_text
 
 
 class ErrorSource(StrEnum):
@@ -138,7 +138,7 @@ class AgentError(Exception):
         if not hasattr(self, "code"):
             raise TypeError("raise one of the subclasses of AgentError, or use AgentError.of(code, message)")
         usual_source, usual_retryable = TABLE.get(self.code, (ErrorSource.AGENT, False))
-        message = self.message = clean(str(message))
+        message = self.message = clean_text(str(message))
         self.source = usual_source if source is None else ErrorSource(source)
         self.retryable = usual_retryable if retryable is None else retryable
         self.retry_after_ms = retry_after_ms

@@ -10,7 +10,7 @@ import attrs
 
 from .content import texts
 from .history import Message
-from .hooks import utc_now
+from .hook_payloads import utc_now
 from .jsonvalue import freeze
 
 

@@ -3,7 +3,7 @@
 Usable without the rest of the package: nothing in the engine knows of agents (semantics 15).
 """
 
-from ..core.normalise import normalise
+from ..core.history.repair import normalise
 from .campaigns.decorator import explored, swept
 from .campaigns.exploration import explore
 from .campaigns.loading import examine, load_scenario

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import trio
 
-from ..core.ports import MemoryStorage
+from ..core.ports.protocols import MemoryStorage
 from ..messages.records import Memory
 from .conformance_support import CUTS, cut, expect, fresh, moment
 

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import attrs
 import trio
 
-from ..core.ports import ModelInfo, ModelProvider
+from ..core.ports.protocols import ModelInfo, ModelProvider
 from ..messages.chat import ChatEvent, Done, TextDelta, ToolSpec
 from ..messages.codec import from_json, to_json
 from ..messages.content import FileBlock, ImageBlock, TextBlock

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import trio
 
-from ..core.ports import SessionStorage
+from ..core.ports.protocols import SessionStorage
 from ..messages.content import ImageBlock, ReasoningBlock, TextBlock
 from ..messages.history import AssistantMessage, MessageStatus, SystemMessage, ToolCall, ToolOutcome, ToolResult
 from ..messages.history import UserMessage as User

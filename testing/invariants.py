@@ -15,10 +15,10 @@ from typing import Any
 
 import attrs
 
-from ..actors.running_turn import RunningTurn
-from ..actors.session_handle import Session
-from ..core.normalise import normalise
-from ..core.sendability import sendability_problem
+from ..actors.handles.running_turn import RunningTurn
+from ..actors.handles.session_handle import Session
+from ..core.history.repair import normalise
+from ..core.history.sendability import sendability_problem
 from ..messages.events import (
     AgentEvent,
     ErrorEvent,

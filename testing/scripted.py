@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 import attrs
 import trio
 
-from ..core.normalise import sendability_problem
-from ..core.ports import ModelCapabilities, ModelInfo
+from ..core.history.repair import sendability_problem
+from ..core.ports.protocols import ModelCapabilities, ModelInfo
 from ..messages.chat import ChatEvent, ChatRequest, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
 from ..messages.errors import ProviderError
 from ..messages.history import ToolCall

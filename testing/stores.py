@@ -17,7 +17,7 @@ from datetime import datetime
 import attrs
 import trio
 
-from ..core.search_terms import fold, index_terms, is_prefix, search_terms
+from ..core.memory.search_terms import fold, index_terms, is_prefix, search_terms
 from ..messages.errors import StorageError
 from ..messages.history import Message
 from ..messages.records import Memory, Metadata, SessionEvent, SessionPage, SessionSummary

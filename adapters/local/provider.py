@@ -23,7 +23,7 @@ from uuid import uuid4
 import attrs
 import trio
 
-from ...core.ports import ModelCapabilities, ModelInfo
+from ...core.ports.protocols import ModelCapabilities, ModelInfo
 from ...messages.chat import ChatEvent, ChatRequest, Done, StopReason, TextDelta, TokenUsage
 from ...messages.errors import AgentError, InvalidConfig, ProviderError
 from ...messages.history import ToolCall

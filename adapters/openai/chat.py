@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from ...core.ports import ModelCapabilities
+from ...core.ports.protocols import ModelCapabilities
 from ...messages.chat import ChatEvent, ChatRequest, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage, ToolSpec
 from ...messages.content import ImageBlock, TextBlock
 from ...messages.history import SystemMessage

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...core.ports import ModelCapabilities, ModelInfo
+from ...core.ports.protocols import ModelCapabilities, ModelInfo
 from ...messages.chat import ChatRequest
 from ...messages.errors import AgentError, InvalidConfig
 from ..extras import import_extra

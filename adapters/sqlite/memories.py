@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 import msgspec
 
-from ...core.search_terms import index_terms, is_prefix, search_terms
+from ...core.memory.search_terms import index_terms, is_prefix, search_terms
 from ...messages.records import Memory
 from .checks import checksum, from_micros, to_micros
 from .errors import Refused

@@ -15,7 +15,7 @@ import attrs
 import cattrs
 import msgspec
 
-from ...core.search_terms import fold
+from ...core.memory.search_terms import fold
 from ...messages.codec import from_json, to_json
 from ...messages.history import Message
 from ...messages.records import Metadata, SessionEvent, SessionPage, SessionSummary

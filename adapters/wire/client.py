@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import trio
 
-from ...core.ports import ModelCapabilities, ModelInfo
+from ...core.ports.protocols import ModelCapabilities, ModelInfo
 
 _CLOSE_SECONDS = 1.0
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import attrs
 import msgspec
 
-from ...core.fences import fence
+from ...core.prompts.tags import fence
 from ...messages.content import ContentBlock, FileBlock, ImageBlock, TextBlock
 from ...messages.history import AssistantMessage, Message, SystemMessage, ToolCall, ToolResult, UserMessage
 from ...messages.jsonvalue import thaw

@@ -10,7 +10,9 @@ from collections.abc import AsyncIterator
 
 import trio
 import trio_util
-from youyou.testing import Simulation, explore, sweep
+from youyou.testing import Simulation
+from youyou.testing import explore
+from youyou.testing import sweep
 
 
 @trio_util.trio_async_generator

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from ...builder import AgentBuilder, HasProvider
 from ...core.config import AgentConfig, EnvironmentContext, Notices
-from ...core.modes import Pipeline, SingleShot, Step
-from ...core.ports import ModelProvider, SessionStorage
-from ...core.profiles import AgentProfile, ProfileKind, QuickAction
-from ...core.skills import SkillDefinition
-from ...core.tools import Tool
+from ...core.ports.protocols import ModelProvider, SessionStorage
+from ...core.profiles.modes import Pipeline, SingleShot, Step
+from ...core.profiles.profile import AgentProfile, ProfileKind, QuickAction
+from ...core.prompts.skills import SkillDefinition
+from ...core.tools.declaration import Tool
 from .sample_tools import sample_tools
 
 _INSTRUCTIONS = "You are a helpful assistant in a terminal. Answer briefly, in Markdown where it helps."

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import trio
 
-from ...core.ports import ModelCapabilities, ModelInfo
-from ...core.sendability import sendability_problem
+from ...core.history.sendability import sendability_problem
+from ...core.ports.protocols import ModelCapabilities, ModelInfo
 from ...messages.chat import ChatEvent, ChatRequest, Done, StopReason, TextDelta, TokenUsage
 from ...messages.content import text_of
 from ...messages.errors import ProviderError

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 import attrs
 import msgspec
 
-from ...core.ports import ModelProvider
+from ...core.ports.protocols import ModelProvider
 from ...messages.errors import InvalidConfig
 from ..base.exits import OK, UsageError
 from ..base.output import Output

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ...actors.agent_handle import Agent
-from ...actors.session_handle import Session
+from ...actors.handles.agent_handle import Agent
+from ...actors.handles.session_handle import Session
 from ...core.config import SessionConfig
 from .assembly import agent_builder
 from .model_choice import provider_for

@@ -15,8 +15,8 @@ from datetime import datetime
 
 import trio
 
-from ...core.ports import ToolInput
-from ...core.tools import Tool, tool
+from ...core.ports.protocols import ToolInput
+from ...core.tools.declaration import Tool, tool
 
 LOOKING_UP = 0.3
 """Seconds that reading takes, so that a person sees calls run side by side."""

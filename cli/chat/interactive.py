@@ -13,9 +13,9 @@ from contextlib import redirect_stderr, suppress
 import attrs
 import trio
 
-from ...actors.agent_handle import Agent
-from ...actors.running_turn import RunningTurn
-from ...actors.session_handle import Session
+from ...actors.handles.agent_handle import Agent
+from ...actors.handles.running_turn import RunningTurn
+from ...actors.handles.session_handle import Session
 from ...messages.errors import AgentError
 from ...messages.events import TurnCancelled, TurnStatus
 from ..agent.assembly import SKILLS

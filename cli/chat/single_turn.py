@@ -11,7 +11,7 @@ import signal
 import attrs
 import trio
 
-from ...actors.running_turn import RunningTurn
+from ...actors.handles.running_turn import RunningTurn
 from ...messages.chat import TextDelta
 from ...messages.codec import to_json
 from ...messages.events import AgentEvent, ToolCallEnd, TurnCancelled, TurnComplete, TurnStatus

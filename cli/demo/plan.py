@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from ...core.ports import ChatStream, ModelInfo, ModelProvider
+from ...core.ports.protocols import ChatStream, ModelInfo, ModelProvider
 from ...messages.chat import ChatEvent, ChatRequest, Done, StopReason, TextDelta, TokenUsage
 from ...messages.content import text_of
 from ...messages.events import AgentEventPayload, ToolCallStart

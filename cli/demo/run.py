@@ -14,11 +14,11 @@ from pathlib import Path
 import attrs
 import trio
 
-from ...actors.agent_handle import Agent
-from ...actors.running_turn import RunningTurn
-from ...actors.session_handle import Session
-from ...core.sendability import sendability_problem
-from ...core.tools import Tool
+from ...actors.handles.agent_handle import Agent
+from ...actors.handles.running_turn import RunningTurn
+from ...actors.handles.session_handle import Session
+from ...core.history.sendability import sendability_problem
+from ...core.tools.declaration import Tool
 from ...messages.chat import TextDelta
 from ...messages.errors import InvalidConfig
 from ...messages.events import AgentEvent, TurnResult

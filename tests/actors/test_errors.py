@@ -498,7 +498,7 @@ async def test_a_closed_agent_says_so(conversation, autojump_clock):
 
 async def test_a_crash_says_so(conversation, autojump_clock, monkeypatch):
     """AGENT_CRASHED: a bug of the runtime ends the agent with the bug as its cause; another agent works."""
-    from youyou.actors.rounds import Rounds
+    from youyou.actors.turn.agent_loop import Rounds
 
     def bug(self, *_):
         raise ZeroDivisionError("a bug")

@@ -6,7 +6,7 @@ import attrs
 import pytest
 import trio
 from youyou import AgentClosed, Done, SessionStart, TextDelta
-from youyou.actors.commands import Extracted
+from youyou.actors.session.requests import Extracted
 from youyou.testing.scripted import call, calls, say
 
 
@@ -119,7 +119,7 @@ async def test_statistics_count_mailboxes(conversation, autojump_clock):
         await trio.testing.wait_all_tasks_blocked()
         quiet = agent.statistics().mailboxes["session"]
         for _ in range(3):
-            session._actor.box.send_nowait(Extracted(None, None))
+            session._opened.mailbox.send_nowait(Extracted(None, None))
         waiting = agent.statistics().mailboxes["session"].depth
         await session.set_title("done")
         done = agent.statistics().mailboxes["session"].depth

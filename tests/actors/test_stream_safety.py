@@ -36,8 +36,8 @@ from youyou import (
     TurnStatus,
     UserMessage,
 )
-from youyou.core.compaction import CompactionRecord
-from youyou.messages.hooks import utc_now
+from youyou.core.compaction.decisions import CompactionRecord
+from youyou.messages.hook_payloads import utc_now
 from youyou.testing.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
 
 

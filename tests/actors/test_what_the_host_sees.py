@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import trio
 from youyou import AgentCrashed, AgentError, ErrorCode, PluginError, PluginInitFailed, SessionStart, TurnStatus
-from youyou.actors.batch import Batch
-from youyou.actors.extraction import MemoryExtractor
-from youyou.actors.guard import Guard
-from youyou.actors.recorder import Recorder
-from youyou.actors.session import SessionActor
-from youyou.actors.tool_pool import ToolPool
-from youyou.actors.turn import Turn
+from youyou.actors.guard.guard import Guard
+from youyou.actors.memory.extractor import MemoryExtractor
+from youyou.actors.recorder.recorder import Recorder
+from youyou.actors.session.session_actor import SessionActor
+from youyou.actors.tool_pool.pool import ToolPool
+from youyou.actors.turn.tool_batch import Batch
+from youyou.actors.turn.turn_actor import Turn
 from youyou.testing.scripted import calls, say
 from youyou.testing.stores import InMemoryMemoryStorage
 

@@ -12,7 +12,7 @@ import attrs
 import h11
 import pytest
 import trio
-from youyou.core.ports import ModelProvider
+from youyou.core.ports.protocols import ModelProvider
 from youyou.messages.chat import ChatEvent, ChatRequest, SystemPrompt
 from youyou.messages.history import Message, UserMessage
 

@@ -20,8 +20,8 @@ import pytest
 import trio
 from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.core.config import Notices
+from youyou.core.history.sendability import sendability_problem
 from youyou.core.resume import resume
-from youyou.core.sendability import sendability_problem
 from youyou.messages.records import Metadata, SessionEvent
 
 PATIENCE = 60.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from youyou.core.breaker import Breaker
+from youyou.core.compaction.circuit_breaker import Breaker
 
 
 def tried(breaker: Breaker, occasions: int, works: bool) -> str:

@@ -8,7 +8,7 @@ import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from youyou.core.chat_events import checked, error_of
+from youyou.core.ports.chat_event_checks import checked, error_of
 from youyou.messages.chat import ChatError, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
 from youyou.messages.errors import ErrorCode, ProviderError, ProviderTimeout
 from youyou.messages.history import ToolCall

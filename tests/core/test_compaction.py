@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from youyou.core.compaction import (
+from youyou.core.compaction.compaction_texts import EARLIER_REMOVED
+from youyou.core.compaction.decisions import (
     CompactionRecord,
     Split,
     compacted,
@@ -17,11 +18,10 @@ from youyou.core.compaction import (
     needs_compaction,
     split_history,
 )
-from youyou.core.compaction_texts import EARLIER_REMOVED
-from youyou.core.rounds import pieces
-from youyou.core.sendability import sendability_problem
-from youyou.core.summaries import is_marker
-from youyou.core.tokens import message_tokens
+from youyou.core.compaction.summaries import is_marker
+from youyou.core.history.segments import pieces
+from youyou.core.history.sendability import sendability_problem
+from youyou.core.history.tokens import message_tokens
 from youyou.messages.content import ImageBlock, TextBlock
 from youyou.messages.history import (
     AssistantMessage,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from youyou.core.docstrings import parameters, summary
+from youyou.core.tools.docstrings import parameters, summary
 
 GOOGLE = """Weather in a city,
     as it is now.

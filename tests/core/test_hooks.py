@@ -8,11 +8,11 @@ import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from youyou.core.hooks import HOOKS, HookRegistry, Verdict, judge, payload_for
+from youyou.core.hook_registry import HOOKS, HookRegistry, Verdict, judge, payload_for
 from youyou.messages.content import UserInput
 from youyou.messages.errors import ErrorSource, InvalidConfig, PluginError
 from youyou.messages.events import ToolOutput, TurnStatus
-from youyou.messages.hooks import (
+from youyou.messages.hook_payloads import (
     Abort,
     AfterToolUse,
     BeforeCompact,

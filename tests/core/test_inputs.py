@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from youyou.core.inputs import MAX_IMAGE_BYTES, check_input
-from youyou.core.ports import ModelCapabilities, ModelInfo
-from youyou.core.skills import SkillDefinition
+from youyou.core.ports.protocols import ModelCapabilities, ModelInfo
+from youyou.core.prompts.skills import SkillDefinition
 from youyou.messages.content import FileBlock, ImageBlock, ReasoningBlock, TextBlock, UserInput
 from youyou.messages.errors import AgentError, ContentNotSupported, InvalidInput, SkillNotFound
 

@@ -11,8 +11,15 @@ import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from youyou.core.memories import MemoryItem, decide, extraction_prompt, extraction_text, parse_answer, query_text
-from youyou.core.tokens import estimate_text
+from youyou.core.history.tokens import estimate_text
+from youyou.core.memory.extraction import (
+    MemoryItem,
+    decide,
+    extraction_prompt,
+    extraction_text,
+    parse_answer,
+    query_text,
+)
 from youyou.messages.content import FileBlock, ImageBlock, TextBlock, UserInput
 from youyou.messages.history import AssistantMessage, ToolCall, ToolResult, UserMessage
 from youyou.messages.records import Memory

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from youyou.core.config import Notices
-from youyou.core.normalise import normalise
-from youyou.core.sendability import sendability_problem
+from youyou.core.history.repair import normalise
+from youyou.core.history.sendability import sendability_problem
 from youyou.messages.content import ReasoningBlock, TextBlock
 from youyou.messages.history import (
     AssistantMessage,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from youyou.core.config import AgentConfig, RetryPolicy
-from youyou.core.discovery import ProfileInfo, ToolInfo, discovery
-from youyou.core.modes import Budget, Pipeline, ReAct, SingleShot, Step
-from youyou.core.profile_rules import profile_problems
-from youyou.core.profiles import AgentProfile, ProfileKind, ProfileOrigins, QuickAction, resolve_profile
-from youyou.core.tools import Tool
+from youyou.core.profiles.discovery import ProfileInfo, ToolInfo, discovery
+from youyou.core.profiles.modes import Budget, Pipeline, ReAct, SingleShot, Step
+from youyou.core.profiles.profile import AgentProfile, ProfileKind, ProfileOrigins, QuickAction, resolve_profile
+from youyou.core.profiles.profile_rules import profile_problems
+from youyou.core.tools.declaration import Tool
 from youyou.messages.codec import from_json, to_json
 from youyou.messages.errors import InvalidConfig, ProfileNotFound
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from youyou.core.config import AgentConfig, EnvironmentContext, SessionConfig
-from youyou.core.ports import ModelInfo
-from youyou.core.profiles import AgentProfile, ProfileKind
-from youyou.core.prompt import dynamic_prompt, render_memory, stable_prompt
-from youyou.core.prompt_texts import DEFAULT_TEXTS, PromptTexts
-from youyou.core.registry import Part, Registrations, validate
-from youyou.core.setup import set_up
-from youyou.core.skills import SkillDefinition
-from youyou.core.tools import Tool
+from youyou.core.ports.protocols import ModelInfo
+from youyou.core.profiles.profile import AgentProfile, ProfileKind
+from youyou.core.prompts.prompt_texts import DEFAULT_TEXTS, PromptTexts
+from youyou.core.prompts.skills import SkillDefinition
+from youyou.core.prompts.system_prompt import dynamic_prompt, render_memory, stable_prompt
+from youyou.core.registry.registry import Part, Registrations, validate
+from youyou.core.session_setup import set_up
+from youyou.core.tools.declaration import Tool
 from youyou.messages.records import Memory
 
 TEXTS = PromptTexts(skills="S:", plugins="P:", memories="M:", environment="E:")

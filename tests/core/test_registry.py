@@ -5,11 +5,11 @@ from __future__ import annotations
 import attrs
 import pytest
 from youyou.core.config import AgentConfig, EnvironmentContext, Notices, RetryPolicy
-from youyou.core.ports import ModelInfo
-from youyou.core.profiles import AgentProfile, ProfileKind
-from youyou.core.registry import Part, Registrations, Registry, validate
-from youyou.core.skills import SkillDefinition
-from youyou.core.tools import Tool
+from youyou.core.ports.protocols import ModelInfo
+from youyou.core.profiles.profile import AgentProfile, ProfileKind
+from youyou.core.prompts.skills import SkillDefinition
+from youyou.core.registry.registry import Part, Registrations, Registry, validate
+from youyou.core.tools.declaration import Tool
 from youyou.messages.errors import (
     AgentError,
     InvalidConfig,

@@ -8,10 +8,10 @@ import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from youyou.core.compaction import CompactionRecord, compacted
+from youyou.core.compaction.decisions import CompactionRecord, compacted
 from youyou.core.config import EnvironmentContext, Notices, SessionConfig
+from youyou.core.history.sendability import sendability_problem
 from youyou.core.resume import LastTurn, Resumed, StepOutcome, messages_after, resume
-from youyou.core.sendability import sendability_problem
 from youyou.messages.chat import TokenUsage
 from youyou.messages.codec import converter, from_json, to_json
 from youyou.messages.events import TurnStatus

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from youyou.core.schema import ArgumentChecker, full_schema
+from youyou.core.tools.schema import ArgumentChecker, full_schema
 from youyou.messages.errors import InvalidConfig
 from youyou.messages.jsonvalue import json_object
 

@@ -1,7 +1,7 @@
 """What a text is searched by: a table of scripts."""
 
 import pytest
-from youyou.core.search_terms import fold, index_terms, is_prefix, search_terms
+from youyou.core.memory.search_terms import fold, index_terms, is_prefix, search_terms
 
 
 @pytest.mark.parametrize(

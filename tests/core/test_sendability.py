@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from youyou.core.sendability import sendability_problem
+from youyou.core.history.sendability import sendability_problem
 from youyou.messages.history import AssistantMessage, Message, SystemMessage, ToolCall, ToolResult, UserMessage
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from youyou.core.compaction_texts import CLIPPED, IMAGE_REMOVED
-from youyou.core.shrinking import clip, clip_to, shrink_items
-from youyou.core.tokens import estimate_text, message_tokens
+from youyou.core.compaction.clipping import clip, clip_to, shrink_items
+from youyou.core.compaction.compaction_texts import CLIPPED, IMAGE_REMOVED
+from youyou.core.history.tokens import estimate_text, message_tokens
 from youyou.messages.content import FileBlock, ImageBlock, ReasoningBlock, TextBlock
 from youyou.messages.history import AssistantMessage, Message, SystemMessage, ToolCall, ToolResult, UserMessage
 

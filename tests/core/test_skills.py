@@ -7,8 +7,8 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from youyou.core.fences import disarm, fence
-from youyou.core.skills import SkillDefinition, injection, skills_in, triggered
+from youyou.core.prompts.skills import SkillDefinition, injection, skills_in, triggered
+from youyou.core.prompts.tags import disarm, fence
 from youyou.messages.content import FileBlock, ImageBlock, TextBlock, UserInput
 from youyou.messages.history import SystemMessage
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from youyou.core.compaction_texts import SUMMARY_TAG
-from youyou.core.rendering import render
-from youyou.core.summaries import check_summary, compacted, is_summary, summary_request_messages
-from youyou.core.tokens import estimate_text, message_tokens
+from youyou.core.compaction.compaction_texts import SUMMARY_TAG
+from youyou.core.compaction.summaries import check_summary, compacted, is_summary, summary_request_messages
+from youyou.core.history.rendering import render
+from youyou.core.history.tokens import estimate_text, message_tokens
 from youyou.messages.content import FileBlock, ImageBlock, ReasoningBlock, TextBlock
 from youyou.messages.history import (
     AssistantMessage,

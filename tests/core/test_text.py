@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from youyou.core.text import clean, clean_json, safe_str, truncate
 from youyou.messages.errors import ToolTimeout
 from youyou.messages.jsonvalue import JsonArray, JsonObject
+from youyou.messages.text import clean_json, clean_text, safe_str, truncate
 
 any_text = st.text(alphabet=st.characters(exclude_categories=())) | st.text(
     alphabet=["\ud83d", "\ude00", "a", "é", "中", "😀"]
@@ -32,23 +32,23 @@ NOTICE = "[cut]"
 )
 def test_clean_replaces_lone_surrogates_and_joins_pairs(text, expected):
     """Each lone surrogate becomes one U+FFFD, a pair its character, and all else is kept."""
-    assert expected == clean(text)
+    assert expected == clean_text(text)
 
 
 @given(any_text)
 def test_cleaned_text_can_be_encoded_and_is_stable(text):
     """Cleaned text has a UTF-8 form, and cleaning it again changes nothing."""
-    cleaned = clean(text)
+    cleaned = clean_text(text)
 
     cleaned.encode()
 
-    assert cleaned == clean(cleaned)
+    assert cleaned == clean_text(cleaned)
 
 
 @given(st.text())
 def test_clean_keeps_text_without_surrogates(text):
     """Text that can be encoded is returned as it is."""
-    assert text == clean(text)
+    assert text == clean_text(text)
 
 
 def test_clean_json_goes_all_the_way_down_and_into_keys():
@@ -94,7 +94,7 @@ def test_truncate_cuts_at_a_character_and_adds_the_notice(text, limit, expected)
 @given(any_text, st.integers(min_value=0, max_value=40))
 def test_truncate_keeps_the_longest_head_that_fits(text, limit):
     """The kept head is the longest prefix of the cleaned text within the limit."""
-    whole = clean(text)
+    whole = clean_text(text)
     fitting = [whole[:end] for end in range(len(whole) + 1) if len(whole[:end].encode()) <= limit]
     expected = whole if fitting[-1] == whole else fitting[-1] + NOTICE
 

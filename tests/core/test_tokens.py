@@ -7,7 +7,14 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from youyou.core.tokens import IMAGE_TOKENS, MESSAGE_TOKENS, TokenMeter, estimate_text, fixed_tokens, message_tokens
+from youyou.core.history.tokens import (
+    IMAGE_TOKENS,
+    MESSAGE_TOKENS,
+    TokenMeter,
+    estimate_text,
+    fixed_tokens,
+    message_tokens,
+)
 from youyou.messages.chat import SystemPrompt, TokenUsage, ToolSpec
 from youyou.messages.content import FileBlock, ImageBlock, ReasoningBlock
 from youyou.messages.history import AssistantMessage, Message, SystemMessage, ToolCall, ToolResult, UserMessage

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, TypedDict
 
 import attrs
 import pytest
-from youyou.core.ports import ToolHandler, ToolInput
-from youyou.core.tools import (
+from youyou.core.ports.protocols import ToolHandler, ToolInput
+from youyou.core.tools.declaration import (
     ArgumentChecker,
     ThreadFunction,
     Tool,

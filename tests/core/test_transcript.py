@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from youyou.core.config import Notices
-from youyou.core.derivation import REFUSED_CONTENT, UNSEEN_IMAGE
-from youyou.core.ports import ModelCapabilities
-from youyou.core.sendability import sendability_problem
-from youyou.core.transcript import Transcript
-from youyou.core.view import ListView
+from youyou.core.history.list_view import ListView
+from youyou.core.history.request_view import REFUSED_CONTENT, UNSEEN_IMAGE
+from youyou.core.history.sendability import sendability_problem
+from youyou.core.history.transcript import Transcript
+from youyou.core.ports.protocols import ModelCapabilities
 from youyou.messages.content import FileBlock, ImageBlock, TextBlock
 from youyou.messages.history import (
     AssistantMessage,

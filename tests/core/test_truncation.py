@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from youyou.core.compaction_texts import EARLIER_REMOVED
-from youyou.core.sendability import sendability_problem
-from youyou.core.summaries import compacted
-from youyou.core.truncation import truncate_history
+from youyou.core.compaction.compaction_texts import EARLIER_REMOVED
+from youyou.core.compaction.summaries import compacted
+from youyou.core.compaction.truncation import truncate_history
+from youyou.core.history.sendability import sendability_problem
 from youyou.messages.history import AssistantMessage, Message, SystemMessage, ToolCall, ToolResult, UserMessage
 
 

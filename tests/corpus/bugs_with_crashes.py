@@ -6,7 +6,8 @@ from contextlib import suppress
 
 import trio
 from planted import by_sweep, mended, planted
-from youyou.testing import DurableLog, Simulation
+from youyou.testing import DurableLog
+from youyou.testing import Simulation
 
 
 class World:

@@ -16,7 +16,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import attrs
-from youyou.testing import Failure, Report, Simulation, explore, sweep
+from youyou.testing import Failure
+from youyou.testing import Report
+from youyou.testing import Simulation
+from youyou.testing import explore
+from youyou.testing import sweep
 
 Scenario = Callable[[Simulation], Awaitable[None]]
 

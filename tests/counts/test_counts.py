@@ -34,7 +34,7 @@ from youyou import (
     ToolCall,
     ToolResult,
 )
-from youyou.actors.recorder import Recorder
+from youyou.actors.recorder.recorder import Recorder
 from youyou.testing import InMemorySessionStorage
 
 CHAT, TOOLS, ONE_CALL = (0, 200), (8, 20), (1, 5)

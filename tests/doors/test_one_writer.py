@@ -6,7 +6,10 @@ import pytest
 import trio
 import youyou as y
 from youyou.adapters.sqlite import SQLiteSessionStorage
-from youyou.testing import InMemorySessionStorage, ScriptedProvider, calls, say
+from youyou.testing import InMemorySessionStorage
+from youyou.testing import ScriptedProvider
+from youyou.testing import calls
+from youyou.testing import say
 
 PENDING = pytest.mark.xfail(strict=True, reason="appends are not compared yet")
 

@@ -10,7 +10,7 @@ import trio
 import youyou as y
 from youyou.adapters.anthropic import AnthropicProvider
 from youyou.adapters.openai import OpenAIProvider
-from youyou.core.fences import fence
+from youyou.core.prompts.tags import fence
 from youyou.testing import InMemoryMemoryStorage
 
 PENDING = pytest.mark.xfail(strict=True, reason="not held yet")

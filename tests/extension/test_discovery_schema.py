@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 from youyou import Budget, Pipeline, ProfileKind, QuickAction, ReAct, RetryPolicy, SingleShot, Step
-from youyou.core.discovery_schema import discovery_schema
+from youyou.core.profiles.discovery_schema import discovery_schema
 from youyou.messages.codec import to_json
 
 SHIPPED = Path(__file__).parents[2] / "docs" / "profiles.schema.json"

@@ -23,7 +23,9 @@ from youyou import (
     TurnComplete,
     TurnStatus,
 )
-from youyou.testing import call, calls, say
+from youyou.testing import call
+from youyou.testing import calls
+from youyou.testing import say
 
 BUSY = ProviderError("busy")
 

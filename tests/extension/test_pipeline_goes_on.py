@@ -22,9 +22,14 @@ from youyou import (
     TurnStatus,
     UserMessage,
 )
-from youyou.core.chance import randomness
+from youyou.core.randomness import randomness
 from youyou.messages.content import text_of
-from youyou.testing import InMemorySessionStorage, Simulation, call, calls, say, sweep
+from youyou.testing import InMemorySessionStorage
+from youyou.testing import Simulation
+from youyou.testing import call
+from youyou.testing import calls
+from youyou.testing import say
+from youyou.testing import sweep
 
 NAMES = ("read", "points", "cards")
 STEPS = (

@@ -9,7 +9,9 @@ import pytest
 import trio
 import youyou
 from youyou import ToolCallEnd, ToolCallStart, ToolInput, ToolProgress
-from youyou.testing import call, calls, say
+from youyou.testing import call
+from youyou.testing import calls
+from youyou.testing import say
 
 
 def told(events: list[Any], call_id: str) -> list[Any]:

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 import youyou
-from youyou.core.profiles import resolve_profile
-from youyou.core.prompt import stable_prompt
-from youyou.core.registry import validate
-from youyou.core.setup import set_up
+from youyou.core.profiles.profile import resolve_profile
+from youyou.core.prompts.system_prompt import stable_prompt
+from youyou.core.registry.registry import validate
+from youyou.core.session_setup import set_up
 from youyou.messages.codec import converter
 from youyou.testing import StrictProvider
 

@@ -19,9 +19,13 @@ from youyou import (
     UserInput,
     UserMessage,
 )
-from youyou.core.chance import randomness
+from youyou.core.randomness import randomness
 from youyou.messages.content import text_of
-from youyou.testing import Simulation, call, calls, say, sweep
+from youyou.testing import Simulation
+from youyou.testing import call
+from youyou.testing import calls
+from youyou.testing import say
+from youyou.testing import sweep
 
 MORE = UserInput("and this")
 

@@ -13,7 +13,7 @@ import pytest
 import trio
 import youyou
 from youyou import SessionConfig, StepEnd, ToolCallEnd, TurnStatus
-from youyou.core.discovery_schema import discovery_schema
+from youyou.core.profiles.discovery_schema import discovery_schema
 from youyou.testing import InMemorySessionStorage
 
 

@@ -35,7 +35,7 @@ from youyou import (
     UserMessage,
 )
 from youyou.adapters.sqlite import SQLiteSessionStorage
-from youyou.core.compaction_texts import SUMMARY_PROMPT
+from youyou.core.compaction.compaction_texts import SUMMARY_PROMPT
 from youyou.messages.content import text_of
 from youyou.testing import ScriptedProvider
 from youyou.testing.scripted import call, calls, say

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from youyou import Done, ReasoningDelta, SystemMessage, TextDelta, ToolResult, UserMessage
-from youyou.core.compaction_texts import EARLIER_REMOVED
+from youyou.core.compaction.compaction_texts import EARLIER_REMOVED
 from youyou.messages.content import text_of
 from youyou.messages.errors import ContextLengthExceeded, ProviderError
 from youyou.testing.scripted import call, calls, say

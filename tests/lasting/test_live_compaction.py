@@ -21,7 +21,7 @@ from youyou import (
     ToolResult,
     UserMessage,
 )
-from youyou.core.sendability import sendability_problem
+from youyou.core.history.sendability import sendability_problem
 from youyou.messages.content import text_of
 from youyou.messages.errors import ContextLengthExceeded
 from youyou.testing.scripted import call, calls, say

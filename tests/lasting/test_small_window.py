@@ -7,7 +7,7 @@ import re
 
 import pytest
 from youyou import ChatRequest, Done, TextDelta, TokenUsage, UserMessage
-from youyou.core.tokens import fixed_tokens, message_tokens
+from youyou.core.history.tokens import fixed_tokens, message_tokens
 from youyou.messages.content import text_of
 from youyou.testing.scripted import call
 

@@ -12,7 +12,7 @@ import attrs
 import pytest
 import trio
 import youyou
-from youyou.core.chance import randomness
+from youyou.core.randomness import randomness
 from youyou.testing import (
     AgentInvariants,
     InMemoryMemoryStorage,

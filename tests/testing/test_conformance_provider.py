@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import trio
-from youyou.core.ports import ModelCapabilities, ModelInfo
+from youyou.core.ports.protocols import ModelCapabilities, ModelInfo
 from youyou.messages.chat import ChatError, ChatEvent, ChatRequest, Done, TextDelta, TokenUsage
 from youyou.messages.history import AssistantMessage, SystemMessage, ToolCall
 from youyou.testing.conformance_provider import check_model_provider

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 import pytest
 import trio
-from youyou.testing import Simulation, sweep
+from youyou.testing import Simulation
+from youyou.testing import sweep
 
 
 def kinds(scenario, **options) -> list[str]:

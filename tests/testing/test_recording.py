@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import trio
-from youyou.testing import Simulation, sweep
+from youyou.testing import Simulation
+from youyou.testing import sweep
 
 
 async def talk(sim: Simulation) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from youyou.core.ports import ModelProvider
+from youyou.core.ports.protocols import ModelProvider
 from youyou.messages.chat import ChatEvent, ChatRequest, Done, StopReason, SystemPrompt, TextDelta
 from youyou.messages.errors import ProviderError
 from youyou.messages.history import Message, ToolCall, ToolOutcome, ToolResult, UserMessage

@@ -11,7 +11,7 @@ import pytest
 import trio
 from openai import AsyncOpenAI
 from youyou.adapters.openai import OpenAIProvider
-from youyou.core.ports import ModelCapabilities, ModelInfo
+from youyou.core.ports.protocols import ModelCapabilities, ModelInfo
 from youyou.messages.chat import Done, ReasoningDelta, StopReason, SystemPrompt, TextDelta, TokenUsage, ToolSpec
 from youyou.messages.content import FileBlock, ImageBlock, TextBlock
 from youyou.messages.errors import ContextLengthExceeded, ProviderError, StreamInterrupted

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from openai import AsyncOpenAI
 from youyou.adapters.openai import OpenAIProvider
-from youyou.core.ports import ModelCapabilities, ModelInfo
+from youyou.core.ports.protocols import ModelCapabilities, ModelInfo
 from youyou.messages.chat import Done, ReasoningDelta, StopReason, SystemPrompt, TextDelta, TokenUsage, ToolSpec
 from youyou.messages.content import ImageBlock, TextBlock
 from youyou.messages.errors import ContextLengthExceeded, ProviderError

@@ -12,7 +12,7 @@ from youyou.adapters.extras import import_extra
 from youyou.adapters.local import LocalProvider
 from youyou.adapters.openai import OpenAIProvider
 from youyou.adapters.wire.client import ClientHolder
-from youyou.core.ports import ModelCapabilities, ModelInfo, ModelProvider
+from youyou.core.ports.protocols import ModelCapabilities, ModelInfo, ModelProvider
 from youyou.messages.chat import ChatRequest, SystemPrompt
 from youyou.messages.errors import InvalidConfig
 from youyou.messages.history import UserMessage

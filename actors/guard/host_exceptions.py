@@ -1,0 +1,39 @@
+"""What the host gets to see when several things went wrong at once (semantics 3)."""
+
+from __future__ import annotations
+
+from ...messages.errors import AgentClosed, AgentCrashed
+from ..shared.user_code import INTERRUPTS, find, only_cancelled, split_cancelled
+from .supervisor import Server
+
+
+def what_the_host_sees(
+    server: Server, group: BaseException | None, body: BaseException | None
+) -> BaseException | None:
+    """Ctrl-C first, then a crash, then the body's own exception, then cancellation (semantics 3)."""
+    for place in (server.lifetime.interrupt, body, group):
+        if place is not None and (interrupt := find(place, INTERRUPTS)) is not None:
+            return interrupt
+    if body is not None and not isinstance(body, Exception) and split_cancelled(body)[0] is None:
+        return body
+    if server.crash is not None:
+        return _crashed(server.crash, body)
+    if body is not None and not only_cancelled(body):
+        return body
+    if group is not None:
+        return _bare(group)
+    return server.entry_error
+
+
+def _crashed(crash: BaseException, body: BaseException | None) -> AgentCrashed:
+    crashed = AgentCrashed("an actor crashed: this is a bug in youyou, please report it with the traceback below")
+    own = body is not None and not only_cancelled(body) and not isinstance(body, AgentClosed)
+    crashed.__cause__ = BaseExceptionGroup("the body and an actor failed", [body, crash]) if own and body else crash
+    return crashed
+
+
+def _bare(group: BaseException) -> BaseException:
+    """The nursery wraps what it passes on; a single cancellation is passed on as it is."""
+    while isinstance(group, BaseExceptionGroup) and len(group.exceptions) == 1:
+        group = group.exceptions[0]
+    return group

@@ -1,0 +1,67 @@
+"""What lives as long as the agent, each in a task of its own: plugins, and providers and storages that can be entered.
+
+From the start to the end of its life an attachment stays in one task, because scopes and nurseries that it opens belong
+to that task (semantics 2, signatures of ports).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import attrs
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from ...core.ports.protocols import Plugin
+from ..shared.deadlock import serving
+from ..shared.lifetime import Lifetime
+from ..shared.user_code import UserCodeError, call_user
+
+
+@attrs.define(eq=False)
+class Attachment:
+    """One of them. ``ready`` and ``gone`` are set in any case; ``error`` says what went wrong on the way in or out."""
+
+    name: str
+    lifetime: Lifetime
+    enter: Callable[[], Awaitable[Any]]
+    leave: Callable[[], Awaitable[Any]]
+    scope: trio.CancelScope = attrs.Factory(trio.CancelScope)
+    ready: trio.Event = attrs.Factory(trio.Event)
+    leaving: trio.Event = attrs.Factory(trio.Event)
+    gone: trio.Event = attrs.Factory(trio.Event)
+    entered: bool = False
+    error: UserCodeError | None = None
+
+    @enable_ki_protection
+    async def run(self) -> None:
+        """The task."""
+        try:
+            with serving(self.lifetime), self.scope:
+                await call_user(self.lifetime, self.enter)
+                self.entered = True
+                self.ready.set()
+                await self.leaving.wait()
+                await call_user(self.lifetime, self.leave)
+        except UserCodeError as error:
+            self.error = error
+        finally:
+            self.ready.set()
+            self.gone.set()
+
+
+def plugin_attachment(plugin: Plugin, config: Any, lifetime: Lifetime) -> Attachment:
+    """A plugin: initialize ... shutdown."""
+    return Attachment(f"plugin {plugin.id}", lifetime, lambda: plugin.initialize(config), plugin.shutdown)
+
+
+def resource_attachments(parts: list[Any], lifetime: Lifetime) -> list[Attachment]:
+    """The registered providers and storages that are async context managers, each once."""
+    unique = {id(part): part for part in parts if part is not None}.values()
+    return [
+        Attachment(type(part).__name__, lifetime, part.__aenter__, partial(part.__aexit__, None, None, None))
+        for part in unique
+        if hasattr(part, "__aenter__") and hasattr(part, "__aexit__")
+    ]

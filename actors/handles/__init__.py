@@ -1,0 +1,1 @@
+"""What a host holds: agent, session, running turn (semantics 1)."""

@@ -1,0 +1,147 @@
+"""What a host holds of an agent (semantics 1.1, 6.3). It asks actors; they never hold it."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+from collections.abc import Callable
+from typing import final
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from ...core.config import SessionConfig
+from ...core.inputs import check_grace
+from ...core.profiles.discovery import ProfileInfo, discovery
+from ...core.registry.config_rules import checked_session
+from ...messages.errors import AgentError, InvalidInput
+from ..guard.statistics import AgentStatistics, TaskNode, tree
+from ..session.requests import CloseSession, GaveUp, GuardCommand, OpenedSession, OpenSession
+from ..session.runtime import Runtime
+from ..shared.deadlock import check_run, refuse_waiting
+from ..shared.mailbox import Reply, ask, post
+from .session_handle import Session
+
+logger: logging.Logger = logging.getLogger("youyou")
+
+
+@final
+class Agent:
+    """A running agent: what ``async with builder.build() as agent`` gives.
+
+    Synopsis::
+
+        async with await agent.new_session() as session: ...
+        async with await agent.resume_session(session_id) as session: ...
+
+    One session at a time. Semantics 6.3.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        guard: trio.MemorySendChannel[GuardCommand],
+        numbers: Callable[[], AgentStatistics],
+        served: trio.Event,
+        home: trio.lowlevel.Task,
+    ) -> None:
+        self._runtime = runtime
+        self._guard = guard
+        self._numbers = numbers
+        self._served = served
+        self._home = home
+        self._token = trio.lowlevel.current_trio_token()
+
+    async def new_session(self, config: SessionConfig | None = None) -> Session:
+        """Open a session.
+
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, there is no session that anybody has to close.
+
+        Raises:
+            SessionBusy: another session is open.
+            HookAborted, PluginError: a SessionStart hook refused it, or raised.
+            InvalidConfig: a value of the configuration is out of range, or no JSON.
+            ModelNotSupported, ProfileNotFound: the configuration names what is not registered.
+            AgentClosed: the agent is closing.
+        """
+        return await self._open(SessionConfig() if config is None else config, None)
+
+    async def resume_session(self, session_id: str) -> Session:
+        """Open a stored session again (semantics 7, "Resume"). No SessionStart hook runs.
+
+        Cancellation: as for `new_session`.
+
+        Raises:
+            InvalidInput: the id is no string.
+            SessionNotFound: no such session, or no storage.
+            StorageError: the storage failed.
+            SessionBusy, ModelNotSupported, ProfileNotFound, AgentClosed: as for `new_session`.
+        """
+        if not isinstance(session_id, str):
+            kind = type(session_id).__name__
+            raise InvalidInput(f"the session's id is a {kind}; pass the string that session.id gave")
+        return await self._open(SessionConfig(), session_id)
+
+    @enable_ki_protection
+    async def _open(self, config: SessionConfig, session_id: str | None) -> Session:
+        check_run(self._token, "an agent")
+        config = checked_session(config)
+        asked: list[OpenSession] = []
+
+        def question(reply: Reply[OpenedSession | AgentError]) -> OpenSession:
+            asked.append(OpenSession(config, session_id, contextvars.copy_context(), reply))
+            return asked[0]
+
+        try:
+            answer = await ask(self._guard, question, disown=_drop)
+        except trio.Cancelled:
+            post(self._guard, GaveUp(asked[0]))
+            raise
+        if isinstance(answer, AgentError):
+            raise answer
+        return Session(answer, self._runtime, self._token)
+
+    @enable_ki_protection
+    async def shutdown(self, *, grace: float | None = None) -> None:
+        """Close the session, then the plugins (semantics 6.3). Idempotent; several tasks may call it.
+
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, the shutdown goes on.
+
+        Args:
+            grace: seconds until running tools and hooks are cut; None: they finish within their own time-outs.
+
+        Raises:
+            InvalidInput: ``grace`` is no number.
+            WouldDeadlock: called from a hook, tool or port of this agent.
+        """
+        check_run(self._token, "an agent")
+        grace = check_grace(grace)
+        if not self._served.is_set():
+            refuse_waiting(self._runtime.lifetime, "agent.shutdown()")
+        self._runtime.lifetime.leave(grace)
+        await self._served.wait()
+
+    async def closed(self) -> None:
+        """Wait until the agent is closed by `shutdown` or a crash. A checkpoint; closes nothing itself."""
+        check_run(self._token, "an agent")
+        await self._served.wait()
+
+    def profiles(self, resolved: bool = False) -> tuple[ProfileInfo, ...]:
+        """Everything a front end needs to show what this agent can be (semantics 13, L3). Sync."""
+        registry = self._runtime.registry
+        return discovery(registry.config, registry.tools, registry.profiles, resolved=resolved)
+
+    def statistics(self) -> AgentStatistics:
+        """Numbers about what goes on inside. Sync."""
+        check_run(self._token, "an agent")
+        return self._numbers()
+
+    def tree(self) -> TaskNode:
+        """The agent's tasks and where each waits; ``print(agent.tree())`` draws it. Sync."""
+        check_run(self._token, "an agent")
+        return tree(self._home)
+
+
+def _drop(answer: OpenedSession | AgentError) -> None:
+    if isinstance(answer, OpenedSession):
+        post(answer.mailbox, CloseSession(False, "dropped", None, None))

@@ -1,0 +1,159 @@
+"""The handle of a turn (semantics 1.1, 6): events, cancel, result."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from types import TracebackType
+from typing import final
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from ...core.inputs import check_grace, check_input
+from ...messages.content import Content, UserInput
+from ...messages.events import AgentEvent, TurnResult, TurnStatus
+from ..shared.deadlock import check_run, refuse_waiting
+from ..turn.turn_actor import Turn
+
+
+@final
+class RunningTurn:
+    """A turn that was accepted.
+
+    Synopsis::
+
+        turn = await session.send_message("Weather in Oslo?")
+        async for event in turn:            # every event, the terminal one last
+            ...
+        result = await turn.result()        # never raises for a failed or cancelled turn
+
+    ``break`` pauses the turn at its buffer; `detach` lets it run on unread; ``async with turn:`` cancels it when left
+    early. Dropping the handle leaves the turn running. Semantics 6, 6.1.
+    """
+
+    def __init__(self, turn: Turn, keeps_alive: object, token: trio.lowlevel.TrioToken) -> None:
+        self._turn = turn
+        # Whoever holds a turn need not hold its session: it is not dropped as long as one of the two is there.
+        self._keeps_alive = keeps_alive
+        self._token = token
+        self._reader: trio.lowlevel.Task | None = None
+        self._read = 0
+
+    @property
+    def turn_id(self) -> str:
+        """Unique among all turns."""
+        return self._turn.desk.turn_id
+
+    @property
+    def status(self) -> TurnStatus:
+        """Where the turn stands. The final ones are set when the terminal event is queued."""
+        status: TurnStatus = self._turn.desk.control.status.value
+        return status
+
+    @enable_ki_protection
+    def cancel(self, *, grace: float | None = None) -> bool:
+        """Stop the turn: the stream at once, what has not started is skipped, what runs finishes (semantics 6.1).
+
+        Synopsis::
+
+            turn.cancel()               # running tools and hooks finish, within their own time-outs
+            turn.cancel(grace=2.5)      # ... or are cut after 2.5 seconds; their outcome is unknown then
+
+        Sync, idempotent, callable from any task of the run. A later grace only ever tightens.
+
+        Args:
+            grace: seconds until running tools and hooks are cut. 0 cuts at once, None never.
+
+        Returns:
+            Whether the outcome is *cancelled*. False: it was decided before; the turn may still be on its way out.
+
+        Raises:
+            InvalidInput: ``grace`` is no number; nothing was cancelled.
+            WrongTrioRun: called outside the run that the turn belongs to.
+        """
+        check_run(self._token, "a turn")
+        return self._turn.desk.control.cancel("cancelled", check_grace(grace))
+
+    @enable_ki_protection
+    def steer(self, input: UserInput | Content) -> bool:
+        """Put a message into the running turn; it is delivered before the next request (semantics 13).
+
+        Sync. True: it is delivered in this turn, or handed back in the terminal event's ``undelivered``. False: the
+        outcome is decided, and nothing was taken.
+
+        Raises:
+            InvalidInput, ContentNotSupported: as for `Session.send_message`.
+        """
+        check_run(self._token, "a turn")
+        setup = self._turn.state.setup
+        return self._turn.desk.control.steer(check_input(input, setup.model, setup.registry.skills))
+
+    @enable_ki_protection
+    def detach(self) -> None:
+        """Stop reading: the turn runs on, its events are not kept. Sync, idempotent."""
+        check_run(self._token, "a turn")
+        self._turn.desk.events.reader_gone()
+
+    @enable_ki_protection
+    async def result(self) -> TurnResult:
+        """Wait for the end of the turn, letting go of events that nobody has read.
+
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, the turn goes on.
+
+        Returns:
+            What is left of the turn. Failed and cancelled turns raise nothing: see ``status`` and ``error``.
+
+        Raises:
+            WouldDeadlock: called from a hook, tool or port that the turn waits for.
+        """
+        check_run(self._token, "a turn")
+        turn = self._turn
+        if not turn.ended.is_set():
+            refuse_waiting(turn.desk.lifetime, "turn.result()")
+        if self._reader in (None, trio.lowlevel.current_task()):
+            turn.desk.events.reader_gone()
+        else:
+            # Another task reads: nothing of its is thrown away, and nothing waits for it.
+            turn.desk.events.open_gate()
+        await turn.ended.wait()
+        assert turn.result is not None
+        return turn.result
+
+    def __aiter__(self) -> RunningTurn:
+        return self
+
+    @enable_ki_protection
+    async def __anext__(self) -> AgentEvent:
+        check_run(self._token, "a turn")
+        events = self._turn.desk.events
+        self._reader = trio.lowlevel.current_task()
+        self._read += 1
+        if self._read % events.size == 0 or not len(events):
+            await trio.lowlevel.checkpoint()
+        while (event := events.take()) is None:
+            if not events.over:
+                refuse_waiting(self._turn.desk.lifetime, "reading the turn's events")
+            if not await events.news():
+                raise StopAsyncIteration
+        return event  # noqa: ASYNC910  a checkpoint once per buffer, and whenever there is nothing to read
+
+    async def __aenter__(self) -> RunningTurn:
+        # No checkpoint: cancelled here, the turn that was just started would run on.
+        return self  # noqa: ASYNC910  see above
+
+    @enable_ki_protection
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self._turn.ended.is_set():
+            self._turn.desk.control.cancel("cancelled")
+            refuse_waiting(self._turn.desk.lifetime, "leaving the turn's block")
+        await self._turn.ended.wait()  # noqa: ASYNC102  a cancelled host leaves at once
+
+    def __del__(self) -> None:
+        if hasattr(self, "_turn") and not self._turn.ended.is_set():
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._turn.desk.events.reader_gone)
+
+    def __repr__(self) -> str:
+        return f"<RunningTurn {self.turn_id[:8]} {self.status}>"

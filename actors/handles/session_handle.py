@@ -1,0 +1,213 @@
+"""What a host holds of a session (semantics 1.1, 6.3). It asks the session's actor, which never holds it."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import final
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from ...core.inputs import check_grace, check_input
+from ...messages.chat import TokenUsage
+from ...messages.content import Content, UserInput
+from ...messages.errors import AgentClosed, AgentError, InvalidInput, SessionClosed
+from ...messages.history import Message
+from ..session.requests import CloseSession, OpenedSession, SetTitle, StartTurn
+from ..session.runtime import Runtime
+from ..shared.deadlock import check_run, refuse_waiting
+from ..shared.mailbox import Reply, ask, insist, post
+from ..shared.user_code import INTERRUPTS, find
+from ..turn.turn_actor import Turn
+from .running_turn import RunningTurn
+
+logger: logging.Logger = logging.getLogger("youyou")
+
+
+@final
+class Session:
+    """An open conversation.
+
+    Synopsis::
+
+        async with await agent.new_session() as session:
+            turn = await session.send_message("hello")
+
+    Leave its ``async with`` block, or call `close`. A handle that is dropped without either warns (ResourceWarning) and
+    its session ends without SessionEnd hook and memory extraction. Semantics 6.3.
+    """
+
+    def __init__(self, opened: OpenedSession, runtime: Runtime, token: trio.lowlevel.TrioToken) -> None:
+        self._opened = opened
+        self._runtime = runtime
+        self._token = token
+        self._closed = False
+
+    @property
+    def id(self) -> str:
+        """The session's id, under which it is stored."""
+        return self._opened.state.session_id
+
+    @property
+    def history(self) -> Sequence[Message]:
+        """What was said so far, as it is now: a read-only view that does not grow."""
+        return self._opened.state.journal.transcript.history
+
+    @property
+    def usage(self) -> TokenUsage:
+        """Tokens of all turns that have ended."""
+        return self._opened.state.usage
+
+    async def send_message(self, input: UserInput | Content, *, queue: bool = False) -> RunningTurn:
+        """Start a turn with this message.
+
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, no turn is left running for it.
+
+        Args:
+            input: a `UserInput`, or what its ``content`` may be.
+            queue: while another turn runs, wait in line for it instead of being refused.
+
+        Raises:
+            InvalidInput, ContentNotSupported, SkillNotFound: the input cannot be sent; nothing was stored.
+            TurnBusy: another turn is running, and ``queue`` is False.
+            SessionClosed, AgentClosed: it is too late.
+        """
+        setup = self._opened.state.setup
+        checked = check_input(input, setup.model, setup.registry.skills)
+        return await self._start(checked, queue)
+
+    async def continue_pipeline(self) -> RunningTurn:
+        """Go on with the pipeline that was interrupted, at its first step without an outcome (semantics 13).
+
+        Cancellation: as for `send_message`.
+
+        Raises:
+            InvalidInput: no pipeline of this session is unfinished.
+            TurnBusy, SessionClosed, AgentClosed: as for `send_message`.
+        """
+        return await self._start(None, False)
+
+    @enable_ki_protection
+    async def _start(self, user_input: UserInput | None, queue: bool) -> RunningTurn:
+        self._check_open()
+        context = contextvars.copy_context()
+        answer = await self._ask_turn(lambda reply: StartTurn(user_input, queue, context, reply))
+        if isinstance(answer, AgentError):
+            raise answer
+        return RunningTurn(answer, self, self._token)
+
+    async def _ask_turn(self, question: Callable[[Reply[Turn | AgentError]], StartTurn]) -> Turn | AgentError:
+        try:
+            return await ask(self._opened.mailbox, question, disown=_disown)
+        except AgentClosed:
+            raise self._too_late() from None
+
+    @enable_ki_protection
+    async def set_title(self, title: str) -> None:
+        """Name the session, in its storage too. A checkpoint; if it raises `trio.Cancelled`, it may have happened.
+
+        A write that fails is tried again with the next one: the next turn, or `close`, tells of it.
+
+        Raises:
+            InvalidInput: the title is no text, or blank.
+        """
+        if not isinstance(title, str) or not title.strip():
+            raise InvalidInput(f"a title must be a non-blank text, got {title!r}")
+        self._check_open()
+        try:
+            mark: int = await ask(self._opened.mailbox, lambda reply: SetTitle(title, reply))
+        except AgentClosed:
+            raise self._too_late() from None
+        await self._opened.state.journal.attempt(mark)
+
+    def _check_open(self) -> None:
+        check_run(self._token, "a session")
+        if self._closed:
+            raise self._too_late()
+
+    def _too_late(self) -> AgentError:
+        if not self._closed and self._runtime.lifetime.leaving.is_set():
+            return AgentClosed("the agent is closing: build and enter a new one")
+        return SessionClosed("the session is closed: open a new one with agent.new_session()")
+
+    @enable_ki_protection
+    async def close(self, *, grace: float | None = None) -> None:
+        """End the session in the orderly way and wait until its slot is free (semantics 6.3). Idempotent.
+
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, the closing goes on.
+
+        Args:
+            grace: seconds until running tools and hooks are cut; None: they finish within their own time-outs.
+
+        Raises:
+            StorageError: the last events could not be stored. The slot is free all the same.
+            InvalidInput: ``grace`` is no number.
+            WouldDeadlock: called from a hook, tool or port of this agent.
+        """
+        check_run(self._token, "a session")
+        grace = check_grace(grace)
+        refuse_waiting(self._runtime.lifetime, "session.close()")
+        self._closed = True
+        error: AgentError | None = await insist(
+            self._opened.mailbox, lambda reply: CloseSession(True, "session_closed", grace, reply)
+        )
+        if error is not None:
+            raise error
+
+    async def aclose(self) -> None:
+        """The same as ``close()``."""
+        await self.close()
+
+    def _drop(self) -> None:
+        self._closed = True
+        post(self._opened.mailbox, CloseSession(False, "dropped", None, None))
+
+    async def __aenter__(self) -> Session:
+        # No checkpoint: cancelled here, the session that was just opened would never be closed.
+        return self  # noqa: ASYNC910  see above
+
+    @enable_ki_protection
+    async def __aexit__(  # noqa: ASYNC910  see below
+        self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # Left by a cancellation or Ctrl-C there is nothing to wait for here: the runtime's own bound does that.
+        cancelled = trio.current_effective_deadline() == -math.inf
+        if cancelled or (exc is not None and find(exc, (*INTERRUPTS, trio.Cancelled)) is not None):
+            self._drop()
+            return  # noqa: ASYNC910  the cancellation that is under way must not be replaced
+        try:
+            await self.close()  # noqa: ASYNC102  waits only where nothing is cancelled
+        except AgentError as error:
+            if exc is None:
+                raise
+            logger.warning("while a session was closed after %r: %s", exc, error)
+        except BaseException:
+            self._drop()
+            raise
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) or self._opened.ended.is_set():
+            return
+        try:
+            self._token.run_sync_soon(post, self._opened.mailbox, CloseSession(False, "dropped", None, None))
+        except trio.RunFinishedError:
+            return
+        warnings.warn(
+            "a session was never closed: leave its 'async with' block or await session.close()",
+            ResourceWarning,
+            source=self,
+            stacklevel=2,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id[:8]}{' closed' if self._closed else ''}>"
+
+
+def _disown(answer: Turn | AgentError) -> None:
+    if isinstance(answer, Turn):
+        answer.desk.control.cancel("dropped")

@@ -1,0 +1,1 @@
+"""The actor that extracts memories (semantics 12)."""

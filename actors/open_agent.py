@@ -1,0 +1,78 @@
+"""Enters and leaves an agent (semantics 2, 3, 6.2): the tree of its tasks, and what its host gets to see.
+
+host nursery
+└─ top                     the host's body runs here, never shielded
+   ├─ watcher              parked outside the shield: notices that the host is cancelled
+   └─ server               inside the one shield
+      ├─ recorder, attachments, tools
+      └─ actors: guard (with session and turn), tool pool, memory extractor
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from ..core.registry.registry import Registry
+from .guard.host_exceptions import what_the_host_sees
+from .guard.statistics import statistics
+from .guard.supervisor import make_server
+from .handles.agent_handle import Agent
+from .shared.lifetime import Lifetime
+from .shared.user_code import split_cancelled
+
+
+@asynccontextmanager
+@enable_ki_protection
+async def open_agent(registry: Registry) -> AsyncIterator[Agent]:
+    """A running agent for the length of a block.
+
+    Cancellation: entering and leaving are checkpoints. When the surrounding scope is cancelled, `trio.Cancelled`
+    propagates after at most ``shutdown_grace_ms`` + ``closing_ms`` (semantics 6.2).
+
+    Raises:
+        PluginInitFailed: a plugin's ``initialize`` or ``apply`` raised.
+        AgentCrashed: a bug in the runtime; what else happened is in its cause.
+    """
+    await trio.lowlevel.checkpoint()
+    server = make_server(registry)
+    lifetime = server.lifetime
+    body: BaseException | None = None
+    group: BaseException | None = None
+    try:
+        async with trio.open_nursery() as top:
+            top.start_soon(server.watch, name="agent watcher")
+            # Not nursery.start(): a cancelled start() would wait for this shielded task for ever.
+            top.start_soon(server.run, name="agent")
+            lifetime.on_hard.append(partial(_interrupt_body, lifetime, top.cancel_scope))
+            try:
+                await server.ready.wait()
+                if server.entry_error is None and not server.served.is_set() and server.task is not None:
+                    numbers = partial(statistics, server.runtime, server.guard)
+                    yield Agent(server.runtime, server.guard.box, numbers, server.served, server.task)
+            except BaseException as exc:  # noqa: ASYNC103  what holds no cancellation is raised below
+                body = exc
+                if split_cancelled(exc)[0] is not None:
+                    raise  # Trio has to route it
+                if not isinstance(exc, Exception):
+                    lifetime.stop_hard("host_cancelled")
+                # An ordinary exception is kept out of the nursery, which would cancel the watcher and so turn an
+                # orderly leave into a hard one.
+            finally:
+                lifetime.leave()
+    except BaseException as exc:  # noqa: ASYNC103  raised below, outside of the handler
+        group = exc
+    failure = what_the_host_sees(server, group, body)
+    if failure is not None:
+        # Outside `except`: no foreign context is put on the host's own exception.
+        raise failure
+
+
+def _interrupt_body(lifetime: Lifetime, body: trio.CancelScope) -> None:
+    """Ctrl-C in code that the runtime called belongs to the host: end its body too, so that it gets there."""
+    if lifetime.interrupt is not None:
+        body.cancel("Ctrl-C or SystemExit came out of code that the agent called")

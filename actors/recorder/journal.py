@@ -1,0 +1,86 @@
+"""What a session keeps: history in memory, and the same on its way to storage (semantics 5, 7).
+
+One place gives each stored event its number, so that log and history cannot drift apart. Results are stored the moment
+they are there and enter history in the model's order.
+
+    journal.keep(UserMessage("hello"))                      # history and log, one batch
+    await journal.flush()                                   # acknowledged
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import attrs
+
+from ...core.history.transcript import Transcript
+from ...messages.errors import AgentError
+from ...messages.history import Message
+from ...messages.hook_payloads import utc_now
+from ...messages.records import Metadata, SessionEvent, SessionEventPayload
+from ...messages.text import clean_json
+from .recorder import Recorder
+from .session_log import SessionLog
+
+
+def _unread(_: int, __: Message) -> None:
+    """Nobody collects what is said."""
+
+
+@attrs.define(eq=False)
+class Journal:
+    """The log of one session. ``on_message`` sees each stored message with its number."""
+
+    session_id: str
+    transcript: Transcript
+    recorder: Recorder
+    next_seq: int = 1
+    on_message: Callable[[int, Message], None] = _unread
+    _log: SessionLog = attrs.field(init=False)
+    _seen_failures: int = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._log = self.recorder.log_of(self.session_id)
+        self._seen_failures = self._log.failures
+
+    def keep(self, *messages: Message) -> int:
+        """Into history and log, as one batch. Sync. The mark to flush."""
+        return self.post(*[self.transcript.append(message) for message in messages])
+
+    def note(self, key: str, value: object) -> int:
+        """A fact that is no message. Sync. The mark to flush."""
+        return self.post(Metadata(key, clean_json(value)))
+
+    def post(self, *payloads: SessionEventPayload) -> int:
+        """Into the log alone. Sync. The mark to flush."""
+        events = [SessionEvent(seq, utc_now(), payload) for seq, payload in enumerate(payloads, self.next_seq)]
+        self.next_seq += len(events)
+        for event in events:
+            if not isinstance(event.payload, Metadata):
+                self.on_message(event.seq, event.payload)
+        return self.recorder.post(self._log, events)
+
+    async def flush(self, mark: int | None = None) -> None:
+        """Wait until all that was posted, or all up to ``mark``, is stored. A checkpoint.
+
+        Raises:
+            AgentError: the storage failed; nothing is lost, and it is tried again with the next write.
+        """
+        try:
+            await self.recorder.flush(self._log, mark)
+        except AgentError:
+            self._seen_failures = self._log.failures
+            raise
+
+    async def attempt(self, mark: int) -> None:
+        """Wait until all up to ``mark`` is stored, or could not be: then the next turn, or close(), tells of it."""
+        with suppress(AgentError):
+            await self.recorder.flush(self._log, mark)
+
+    def unseen_failure(self) -> AgentError | None:
+        """A write that failed and that nobody was told of. Sync; tells it once."""
+        if self._seen_failures == self._log.failures:
+            return None
+        self._seen_failures = self._log.failures
+        return self._log.failure

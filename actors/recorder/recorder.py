@@ -1,0 +1,225 @@
+"""The only writer of session storage (semantics 7).
+
+Posting is sync and cannot fail, so that a ``finally`` can post; waiting for the acknowledgement is separate, and is the
+back-pressure. Events that arrive during a write go into the next batch. A failed batch stays in place, in order, and is
+tried again with the next write; one session that cannot be stored does not hold up another.
+
+    log = recorder.log_of(session_id)
+    mark = recorder.post(log, events)
+    await recorder.flush(log, mark)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+
+import attrs
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from ...core.ports.answer_checks import items_of
+from ...core.ports.protocols import SessionStorage
+from ...messages.errors import AgentError, StorageError
+from ...messages.records import SessionEvent
+from ..shared.lifetime import Lifetime
+from ..shared.mailbox import Reply
+from ..shared.user_code import UserCodeError, call_sync, call_user
+from .session_log import SessionLog
+
+logger: logging.Logger = logging.getLogger("youyou")
+
+ENDED = "the recorder has ended: the agent is closing"
+
+
+@attrs.frozen(eq=False)
+class _Load:
+    session_id: str
+    reply: Reply[Sequence[SessionEvent] | AgentError | None]
+
+
+@attrs.define(eq=False)
+class Recorder:
+    """Writes, in order, what the others post. Without a storage everything is acknowledged at once."""
+
+    lifetime: Lifetime
+    storage: SessionStorage | None
+    timeout: float
+    peak: int = 0
+    failures: int = 0
+    _pending: dict[str, SessionLog] = attrs.Factory(dict)  # those with unsaved events, the longest waiting first
+    _loads: deque[_Load] = attrs.Factory(deque)
+    _wanted: bool = False
+    _ending: bool = False
+    _ended: bool = False
+    _news: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
+
+    @property
+    def unsaved(self) -> int:
+        """How many events wait to be stored."""
+        return sum(len(log.unsaved) for log in self._pending.values())
+
+    def log_of(self, session_id: str) -> SessionLog:
+        """Where to post a session's events. One that was closed before all was stored goes on with the rest. Sync."""
+        return self._pending.get(session_id) or SessionLog(session_id)
+
+    def post(self, log: SessionLog, events: Sequence[SessionEvent]) -> int:
+        """Queue events. Sync, never fails. The mark to wait for."""
+        log.posted += len(events)
+        if self.storage is not None and events:
+            log.unsaved.extend(events)
+            self._pending[log.session_id] = log
+            self.peak = max(self.peak, self.unsaved)
+            self._want(log)
+        return log.posted
+
+    async def flush(self, log: SessionLog, mark: int | None = None) -> None:
+        """Wait until everything up to ``mark`` (default: all) is stored.
+
+        Cancellation: a checkpoint. If `trio.Cancelled` comes out, the events are still queued.
+
+        Raises:
+            AgentError: an attempt to store them failed; they are tried again with the next write.
+        """
+        mark = log.posted if mark is None else mark
+        failures = log.failures
+        await trio.lowlevel.checkpoint()
+        if not log.writing:
+            self._want(log)
+        while log.saved < mark:
+            if self._ended:
+                raise StorageError(ENDED)
+            if log.failures == failures:
+                await log.acks.park()
+            # Also where another attempt has succeeded since: whether it did by now is a matter of scheduling.
+            if log.failures > failures and log.failure is not None:
+                raise log.failure
+
+    async def flush_all(self) -> None:
+        """The same for every session. Each is tried, whatever comes of the others.
+
+        Raises:
+            AgentError: the first failure.
+        """
+        await trio.lowlevel.checkpoint()
+        errors: list[AgentError] = []
+        for log in tuple(self._pending.values()):
+            try:
+                await self.flush(log)
+            except AgentError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    async def load(self, session_id: str) -> Sequence[SessionEvent] | None:
+        """Read a session, after everything that was posted before. A checkpoint.
+
+        Raises:
+            AgentError: the storage failed.
+        """
+        if self._ended:
+            raise StorageError(ENDED)
+        answering, waiting = trio.open_memory_channel[Sequence[SessionEvent] | None | AgentError](1)
+        with waiting:
+            self._loads.append(_Load(session_id, Reply(answering)))
+            self._want(self._pending.get(session_id))
+            try:
+                answer = await waiting.receive()
+            except trio.EndOfChannel:
+                answer = StorageError(ENDED)
+        if isinstance(answer, AgentError):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        """No more posts will come. Sync."""
+        self._ending = True
+        self._want()
+
+    def _want(self, log: SessionLog | None = None) -> None:
+        if log is not None:
+            log.want()
+        self._wanted = True
+        self._news.unpark_all()
+
+    @enable_ki_protection
+    async def run(self) -> None:
+        """The actor."""
+        try:
+            while True:
+                while not self._wanted:
+                    await self._news.park()
+                self._wanted = False
+                for log in [log for log in self._pending.values() if log.wanted]:
+                    await self._write(log)
+                while self._loads:
+                    await self._read(self._loads.popleft())
+                if self._ending and not self._wanted:
+                    return
+        finally:
+            self._ended = True
+            while self._loads:
+                self._loads.popleft().reply.close()
+            for log in self._pending.values():
+                self._fail(log, StorageError(f"{len(log.unsaved)} events were not stored before the agent ended"))
+
+    async def _write(self, log: SessionLog) -> None:
+        """One attempt at all that waits of one session."""
+        log.wanted, log.writing = False, True
+        batch = tuple(log.unsaved)
+        try:
+            stored = await self._save(log, batch)
+        finally:
+            log.writing = False
+        if not stored:
+            return
+        log.stored(len(batch))
+        if not log.unsaved:
+            del self._pending[log.session_id]
+        for other in self._pending.values():
+            other.want_again()
+            self._wanted |= other.wanted
+
+    async def _save(self, log: SessionLog, batch: tuple[SessionEvent, ...]) -> bool:
+        assert self.storage is not None
+        with self.lifetime.records(), trio.move_on_after(self.timeout) as limit:
+            try:
+                await call_user(self.lifetime, self.storage.save_events, log.session_id, batch)
+            except UserCodeError as error:
+                self._fail(log, _storage_error("saving", error))
+                return False
+            return True
+        late = f"saving took longer than {self.timeout:g} s; it is tried again with the next write"
+        cut = "saving was cut: the time to close the agent is over"
+        self._fail(log, StorageError(late if limit.cancelled_caught else cut))
+        return False
+
+    def _fail(self, log: SessionLog, error: AgentError) -> None:
+        self.failures += 1
+        logger.warning("%s", error)
+        log.fail(error)
+
+    async def _read(self, load: _Load) -> None:
+        with load.reply as reply:
+            if self.storage is None:
+                reply.answer(None)
+                return
+            with trio.move_on_after(self.timeout), self.lifetime.work():
+                try:
+                    stored = await call_user(self.lifetime, self.storage.load_session, load.session_id)
+                    if stored is not None:
+                        stored = call_sync(self.lifetime, items_of, stored, SessionEvent)
+                    reply.answer(self.log_of(load.session_id).joined(stored))
+                except UserCodeError as error:
+                    reply.answer(_storage_error("loading", error))
+                return
+            reply.answer(StorageError(f"loading took longer than {self.timeout:g} s"))
+
+
+def _storage_error(doing: str, error: UserCodeError) -> AgentError:
+    if isinstance(error.cause, AgentError):
+        return error.cause
+    failure = StorageError(f"{doing} failed: {error}; see what the storage says")
+    failure.__cause__ = error.cause
+    return failure

@@ -1,0 +1,64 @@
+"""One session's events on their way to its storage (semantics 7). Counts; knows no storage and no task."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import attrs
+import trio
+
+from ...messages.errors import AgentError
+from ...messages.records import SessionEvent
+
+
+@attrs.define(eq=False)
+class SessionLog:
+    """What is posted and not yet stored, in order. A mark is a number of events ``posted``.
+
+    ``wanted``: a write is asked for. ``writing``: one is under way. ``tried_again``: one failed, and then once more
+    while the storage worked for others.
+    """
+
+    session_id: str
+    unsaved: deque[SessionEvent] = attrs.Factory(deque)
+    posted: int = 0
+    wanted: bool = False
+    writing: bool = False
+    tried_again: bool = False
+    failures: int = 0
+    failure: AgentError | None = None
+    acks: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
+
+    @property
+    def saved(self) -> int:
+        """The mark up to which everything is stored."""
+        return self.posted - len(self.unsaved)
+
+    def want(self) -> None:
+        """Ask for a write."""
+        self.wanted, self.tried_again = True, False
+
+    def want_again(self) -> None:
+        """The storage has worked for another session: worth one more try, if anything failed."""
+        if self.failures and not self.tried_again:
+            self.wanted = self.tried_again = True
+
+    def stored(self, count: int) -> None:
+        """The first ``count`` unsaved events are stored."""
+        for _ in range(count):
+            self.unsaved.popleft()
+        self.acks.unpark_all()
+
+    def fail(self, error: AgentError) -> None:
+        """A write failed: all who wait learn of it, since nothing behind the failed batch can be stored before it."""
+        self.failure = error
+        self.failures += 1
+        self.acks.unpark_all()
+
+    def joined(self, stored: Sequence[SessionEvent] | None) -> Sequence[SessionEvent] | None:
+        """The session as it is: what the storage holds, and what it does not hold yet."""
+        if not self.unsaved:
+            return stored
+        events = {event.seq: event for event in (*self.unsaved, *(stored or ()))}
+        return tuple(events[seq] for seq in sorted(events))

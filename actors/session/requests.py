@@ -1,0 +1,107 @@
+"""What actors say to each other, beside the jobs of the tool pool and the posts of the recorder.
+
+Each mailbox takes one closed union. A question carries its ``reply``; what carries none expects no answer.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from typing import TypeAlias
+
+import attrs
+import trio
+
+from ...core.config import SessionConfig
+from ...messages.content import UserInput
+from ...messages.errors import AgentError
+from ..memory.extractor import Extracted
+from ..shared.mailbox import Reply
+from ..turn.session_state import SessionState
+from ..turn.turn_actor import Turn
+
+
+@attrs.frozen(eq=False)
+class OpenedSession:
+    """What a handle gets of a session: where to ask its actor, and what the actor lets it read."""
+
+    state: SessionState
+    mailbox: trio.MemorySendChannel[SessionCommand]
+    ended: trio.Event
+    """Set when the slot is free."""
+
+
+@attrs.frozen(eq=False)
+class OpenSession:
+    """To the guard: a new session, or (with ``session_id``) a stored one."""
+
+    config: SessionConfig
+    session_id: str | None
+    context: contextvars.Context
+    reply: Reply[OpenedSession | AgentError]
+
+
+@attrs.frozen(eq=False)
+class GaveUp:
+    """To the guard: whoever asked for this session was cancelled."""
+
+    question: OpenSession
+
+
+@attrs.frozen(eq=False)
+class SessionEnded:
+    """To the guard: the slot is free again."""
+
+    question: OpenSession
+
+
+@attrs.frozen(eq=False)
+class Shutdown:
+    """To the guard: end the session and admit no other. Said again when the grace gets shorter."""
+
+
+GuardCommand: TypeAlias = OpenSession | GaveUp | SessionEnded | Shutdown
+
+
+@attrs.frozen(eq=False)
+class StartTurn:
+    """To the session: a message of the user's. ``unfinished``: go on with the pipeline that was interrupted."""
+
+    user_input: UserInput | None
+    queue: bool
+    context: contextvars.Context
+    reply: Reply[Turn | AgentError]
+
+
+@attrs.frozen(eq=False)
+class TurnEnded:
+    """To the session: this turn's last task is about to end."""
+
+    turn: Turn
+
+
+@attrs.frozen(eq=False)
+class SetTitle:
+    """To the session: its name."""
+
+    title: str
+    reply: Reply[int]
+
+
+@attrs.frozen(eq=False)
+class CloseSession:
+    """To the session: end. ``orderly``: with the SessionEnd hook and memory extraction."""
+
+    orderly: bool
+    reason: str
+    grace: float | None
+    reply: Reply[AgentError | None] | None
+
+
+@attrs.frozen(eq=False)
+class Finished:
+    """To the session, from its own closing task."""
+
+    error: AgentError | None
+
+
+SessionCommand: TypeAlias = StartTurn | TurnEnded | SetTitle | CloseSession | Extracted | Finished

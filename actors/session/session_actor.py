@@ -1,0 +1,231 @@
+"""One session: history, counters, one turn at a time (semantics 6, 6.3).
+
+Never awaits long work in its loop: turns and the closing run in tasks of their own, so that "busy" and "closed" are
+said at once. Whatever ends it, its last sync steps free the slot first and then answer those who wait.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import math
+from collections import deque
+from functools import partial
+from typing import assert_never
+
+import attrs
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from ...core.randomness import new_id
+from ...messages.content import UserInput
+from ...messages.errors import AgentError, InvalidInput, TurnBusy
+from ...messages.events import ErrorEvent
+from ...messages.hook_payloads import SessionEnd
+from ..memory.extractor import Extracted, MemoryFeed
+from ..shared.deadlock import serving
+from ..shared.event_stream import EventStream
+from ..shared.mailbox import Reply, post, refuse_all
+from ..shared.outcome import Control, StopClock
+from ..turn.pipeline import Steps
+from ..turn.session_state import SessionState
+from ..turn.turn_actor import Turn
+from ..turn.turn_context import Desk
+from .requests import CloseSession, Finished, OpenedSession, SessionCommand, SetTitle, StartTurn, TurnEnded
+from .runtime import Runtime
+
+logger: logging.Logger = logging.getLogger("youyou")
+
+
+@attrs.define(eq=False)
+class SessionActor:
+    """Owns the state of a session. ``clock`` bounds its SessionEnd hooks once closing was asked for."""
+
+    runtime: Runtime
+    state: SessionState
+    feed: MemoryFeed
+    clock: StopClock
+    box: trio.MemorySendChannel[SessionCommand] = attrs.field(init=False)
+    turn: Turn | None = None
+    closing: bool = False
+    ended: trio.Event = attrs.Factory(trio.Event)
+    _inbox: trio.MemoryReceiveChannel[SessionCommand] = attrs.field(init=False)
+    _queue: deque[tuple[Turn, contextvars.Context]] = attrs.Factory(deque)
+    _closers: list[Reply[AgentError | None]] = attrs.Factory(list)
+    _orderly: bool = True
+    _finishing: bool = False
+    _tasks: trio.Nursery | None = None
+    _close_error: AgentError | None = None
+
+    def __attrs_post_init__(self) -> None:
+        # Unbounded, because each message has a sender that waits for its answer, or is the end of a turn.
+        self.box, self._inbox = trio.open_memory_channel[SessionCommand](math.inf)
+        self.feed.tell = lambda extracted: post(self.box, extracted)
+
+    def opened(self) -> OpenedSession:
+        """What a handle gets."""
+        return OpenedSession(self.state, self.box, self.ended)
+
+    @property
+    def name(self) -> str:
+        """For task names."""
+        return f"session {self.state.session_id[:8]}"
+
+    @enable_ki_protection
+    async def run(self) -> None:
+        """The actor: until it is closed and its last turn has ended."""
+        with serving(self.runtime.lifetime):
+            async with trio.open_nursery() as self._tasks:
+                async for command in self._inbox:
+                    if self._handle(command):
+                        break
+                    if self.closing and self.turn is None and not self._finishing:
+                        self._finishing = True
+                        self._tasks.start_soon(self._finish, name=f"closing of {self.name}")
+
+    def _handle(self, command: SessionCommand) -> bool:
+        """Deal with one message. Sync. True: the session is over."""
+        match command:
+            case StartTurn():
+                self._start_turn(command)
+            case TurnEnded():
+                self.turn = None
+                self._start_next()
+            case SetTitle():
+                with command.reply as reply:
+                    reply.answer(self.state.set_title(command.title))
+            case CloseSession():
+                self._close(command)
+            case Extracted():
+                self._note_extraction(command)
+            case Finished():
+                self._close_error = command.error
+                return True
+            case _:
+                assert_never(command)
+        return False
+
+    def _start_turn(self, command: StartTurn) -> None:
+        with command.reply as reply:
+            if self.closing:
+                return  # no answer: the handle says whether it is the session or the agent that is closed
+            if self.turn is not None and not self.turn.ended.is_set() and not command.queue:
+                reply.answer(
+                    TurnBusy(
+                        f"turn {self.turn.desk.turn_id[:8]} is still running: wait for turn.result(), cancel it, "
+                        "or send with queue=True"
+                    )
+                )
+            else:
+                try:
+                    turn = self._make_turn(command)
+                except AgentError as error:
+                    reply.answer(error)
+                    return
+                if reply.answer(turn):
+                    self._queue.append((turn, command.context))
+                    self._start_next()
+
+    def _make_turn(self, command: StartTurn) -> Turn:
+        runtime, state = self.runtime, self.state
+        user_input, steps = command.user_input, Steps()
+        if user_input is None:
+            user_input, steps = self._unfinished()
+        turn_id = new_id()
+        stream = EventStream(
+            state.session_id, turn_id, state.numbering, state.setup.config.event_buffer, on_over=lambda: None
+        )
+        control = Control(StopClock(state.setup.config.hook_timeout_ms / 1000), stream.open_gate)
+        desk = Desk(
+            turn_id,
+            runtime.lifetime,
+            state.setup,
+            state.journal,
+            control,
+            stream,
+            runtime.hooks,
+            runtime.pool.jobs,
+            state.call_ids,
+        )
+        turn = Turn(desk, state, user_input, checkpoint=self.feed.checkpoint, steps=steps)
+        control.on_queued_cancel = turn.end_unstarted
+        return turn
+
+    def _unfinished(self) -> tuple[UserInput, Steps]:
+        unfinished = self.state.unfinished
+        if unfinished is None:
+            raise InvalidInput("no pipeline of this session is unfinished: send a message instead")
+        return unfinished.user_input, Steps(dict(unfinished.outputs), unfinished.turn_id)
+
+    def _start_next(self) -> None:
+        while self.turn is None and self._queue:
+            turn, context = self._queue.popleft()
+            if turn.ended.is_set():
+                continue
+            self.turn = turn
+            self.state.turns += 1
+            turn.begin(self.state.turns)
+            assert self._tasks is not None
+            name = f"turn {turn.number} ({self.name})"
+            context.run(partial(self._tasks.start_soon, self._run_turn, turn, name=name))
+
+    @enable_ki_protection
+    async def _run_turn(self, turn: Turn) -> None:
+        try:
+            await turn.run()
+        finally:
+            post(self.box, TurnEnded(turn))
+
+    def _close(self, command: CloseSession) -> None:
+        if command.reply is not None:
+            self._closers.append(command.reply)
+        self._orderly = self._orderly and command.orderly
+        self.closing = True
+        self.stop(command.reason, command.grace)
+
+    def stop(self, reason: str, grace: float | None = None) -> None:
+        """Stop what runs and what is queued. Sync; also called by the hard stop."""
+        self.clock.ask(grace)
+        if self.turn is not None:
+            self.turn.desk.control.cancel(reason, grace)
+        for turn, _ in self._queue:
+            turn.desk.control.cancel(reason, grace)
+
+    def _note_extraction(self, extracted: Extracted) -> None:
+        if extracted.seq is not None:
+            self.state.journal.note("memory_mark", {"seq": extracted.seq})
+        if extracted.error is not None and self.turn is not None:
+            self.turn.desk.events.put(ErrorEvent(extracted.error))
+
+    @enable_ki_protection
+    async def _finish(self) -> None:
+        """SessionEnd hooks, memory extraction, the last flush."""
+        error: AgentError | None = None
+        lifetime, state = self.runtime.lifetime, self.state
+        try:
+            with serving(lifetime):
+                if self._orderly and lifetime.hard is None:
+                    with lifetime.work():
+                        event = SessionEnd(len(state.journal.transcript.history), session_id=state.session_id)
+                        await self.runtime.hooks.after(event, self.clock)
+                        await self._extract()
+                with lifetime.records():
+                    await state.journal.flush()
+        except AgentError as failure:
+            error = failure
+        finally:
+            post(self.box, Finished(error))
+
+    async def _extract(self) -> None:
+        with self.clock.cut():
+            extracted = await self.feed.extract_all()
+            if extracted is not None:
+                self._note_extraction(extracted)
+
+    def end(self) -> None:
+        """Answer everybody who waits. Sync: called when the slot is free."""
+        self.ended.set()
+        refuse_all(self._inbox)
+        for reply in self._closers:
+            with reply:
+                reply.answer(self._close_error)

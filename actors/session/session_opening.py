@@ -1,0 +1,96 @@
+"""Opens a session, new or stored (semantics 6.3, 7). Runs in the session's own task, before the session does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...core.config import SessionConfig
+from ...core.history.tokens import TokenMeter
+from ...core.history.transcript import Transcript
+from ...core.profiles.modes import Pipeline
+from ...core.randomness import new_id
+from ...core.resume import Resumed, resume
+from ...core.session_setup import SessionSetup, set_up
+from ...messages.codec import converter
+from ...messages.errors import HookAborted, SessionNotFound
+from ...messages.history import ToolCall
+from ...messages.hook_payloads import SessionStart
+from ...messages.records import Metadata, SessionEvent
+from ..memory.extractor import MemoryFeed
+from ..recorder.journal import Journal
+from ..shared.outcome import StopClock
+from ..turn.pipeline import unfinished_of
+from ..turn.session_state import SessionState
+from .requests import OpenSession
+from .runtime import Runtime
+from .session_actor import SessionActor
+
+
+async def open_session(runtime: Runtime, question: OpenSession, clock: StopClock) -> SessionActor:
+    """The actor of the session that was asked for, not yet running.
+
+    Cancellation: a checkpoint; nothing is left behind but, for a new session, its stored configuration.
+
+    Raises:
+        AgentError: it cannot be opened.
+    """
+    if question.session_id is not None:
+        return await _resume(runtime, question.session_id, clock)
+    return await _begin(runtime, question.config, clock)
+
+
+async def _begin(runtime: Runtime, config: SessionConfig, clock: StopClock) -> SessionActor:
+    setup = set_up(runtime.registry, config)
+    session_id = new_id()
+    outcome = await runtime.hooks.before(SessionStart(session_id=session_id), clock)
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.abort is not None:
+        raise HookAborted(f"a SessionStart hook refused the session: {outcome.abort}")
+    actor = _actor(runtime, setup, session_id, clock)
+    actor.state.journal.note("session_config", converter.unstructure(config))
+    return actor
+
+
+async def _resume(runtime: Runtime, session_id: str, clock: StopClock) -> SessionActor:
+    events = await runtime.recorder.load(session_id)
+    if events is None:
+        where = (
+            "the session storage has none" if runtime.registry.session_storage else "no session storage is registered"
+        )
+        raise SessionNotFound(f"there is no session {session_id!r}: {where}")
+    resumed = resume(events, runtime.registry.config.notices)
+    setup = set_up(runtime.registry, resumed.config or SessionConfig())
+    actor = _actor(runtime, setup, session_id, clock)
+    _restore(actor, resumed, events)
+    return actor
+
+
+def _restore(actor: SessionActor, resumed: Resumed, events: Sequence[SessionEvent]) -> None:
+    state = actor.state
+    state.journal.next_seq = resumed.next_seq
+    state.journal.transcript.replace(resumed.history)
+    state.journal.transcript.meter.relearn(resumed.meter)
+    state.numbering.last = resumed.next_sequence - 1
+    state.turns = resumed.turns
+    state.usage = resumed.usage
+    state.title = resumed.title or ""
+    state.call_ids.update(resumed.started)
+    # Of the whole log, because compaction takes calls out of history, and of history, where repair gave new ids.
+    messages = (*resumed.history, *(event.payload for event in events))
+    state.call_ids.update(message.call_id for message in messages if isinstance(message, ToolCall))
+    if resumed.last_turn is not None and isinstance(state.setup.mode, Pipeline):
+        state.unfinished = unfinished_of(resumed.last_turn, state.setup.mode)
+    for event in events:
+        if event.seq > resumed.memory_mark and not isinstance(event.payload, Metadata):
+            actor.feed.see(event.seq, event.payload)
+    state.journal.post(*resumed.synthetic)
+
+
+def _actor(runtime: Runtime, setup: SessionSetup, session_id: str, clock: StopClock) -> SessionActor:
+    transcript = Transcript(setup.config.notices, TokenMeter(setup.config.token_counter))
+    journal = Journal(session_id, transcript, runtime.recorder)
+    state = SessionState(setup, journal)
+    feed = MemoryFeed(runtime.extractor, setup, session_id)
+    journal.on_message = feed.see
+    return SessionActor(runtime, state, feed, clock)

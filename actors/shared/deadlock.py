@@ -1,0 +1,75 @@
+"""Who works for whom, so that nobody waits for what waits for them (semantics 1.1, WOULD_DEADLOCK).
+
+Every task that calls code of the host is marked with the agent it works for. A hook, tool, provider, storage or plugin
+that then waits for that agent's turn, session or end would wait for itself: walking up the tree of tasks shows it.
+What a tool's thread calls through Trio may run in a system task, which descends from nobody: its context shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from weakref import WeakKeyDictionary
+
+import trio
+
+from ...messages.errors import WouldDeadlock, WrongTrioRun
+
+_working_for: WeakKeyDictionary[trio.lowlevel.Task, object] = WeakKeyDictionary()
+_thread_of: ContextVar[object] = ContextVar("youyou_thread_of", default=None)
+
+
+@contextmanager
+def serving(agent: object) -> Iterator[None]:
+    """Mark the current task as working for ``agent``."""
+    task = trio.lowlevel.current_task()
+    before = _working_for.get(task)
+    _working_for[task] = agent
+    try:
+        yield
+    finally:
+        if before is None:
+            del _working_for[task]
+        else:
+            _working_for[task] = before
+
+
+def serving_in_thread(agent: object) -> None:
+    """Mark what the current worker thread calls through Trio as working for ``agent``."""
+    _thread_of.set(agent)
+
+
+def serves(agent: object) -> bool:
+    """Whether the current task, or one that it descends from, works for ``agent``."""
+    task: trio.lowlevel.Task | None = trio.lowlevel.current_task()
+    while task is not None:
+        if _working_for.get(task) is agent:
+            return True
+        parent = task.parent_nursery.parent_task if task.parent_nursery is not None else None
+        # A context is handed on to tasks of the host's as well, but those do not hang right below Trio's own root.
+        if parent is not None and parent.parent_nursery is None and task.context.get(_thread_of) is agent:
+            return True
+        task = parent
+    return False
+
+
+def refuse_waiting(agent: object, what: str) -> None:
+    """Raise `WouldDeadlock` where waiting for ``what`` would be waiting for oneself."""
+    if serves(agent):
+        raise WouldDeadlock(
+            f"{what} waits for the very hook, tool or port that calls it; cancel() is fine here, "
+            "but wait in a task of the host"
+        )
+
+
+def check_run(token: trio.lowlevel.TrioToken, what: str) -> None:
+    """Raise `WrongTrioRun` outside the Trio run that ``token`` stands for."""
+    try:
+        here = trio.lowlevel.current_trio_token()
+    except RuntimeError:
+        here = None
+    if here is not token:
+        raise WrongTrioRun(
+            f"{what} belongs to another Trio run or thread; from a thread call it through trio.from_thread.run(...)"
+        )

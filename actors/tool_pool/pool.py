@@ -1,0 +1,218 @@
+"""Runs tools, so many at a time (semantics 8).
+
+The rendezvous is the commit point: the job channel has no buffer, so either a worker took a job, and it runs to its end
+whatever becomes of the turn, or the send was cancelled and it never started. Each job carries its own reply, which gets
+exactly one answer within time-out + patience. A tool that will not stop holds up nothing but the very end of the agent.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import math
+from enum import Enum, auto
+from functools import partial
+from typing import Any
+
+import attrs
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from ...core.ports.protocols import ToolHandler, ToolInput
+from ...core.tools.declaration import ThreadFunction, to_output
+from ...messages.events import ToolOutput
+from ...messages.history import ToolCall
+from ...messages.jsonvalue import thaw
+from ..shared.deadlock import serving
+from ..shared.event_stream import EventStream
+from ..shared.lifetime import Lifetime, Timebox
+from ..shared.mailbox import Reply, refuse_all
+from ..shared.outcome import Control
+from ..shared.user_code import bare, find, own_cancellation, translate
+from .tool_threads import ToolThreads, reporter
+
+logger: logging.Logger = logging.getLogger("youyou")
+
+
+class Cut(Enum):
+    """Why a tool was stopped before it was done."""
+
+    TIMED_OUT = auto()
+    INTERRUPTED = auto()
+
+
+@attrs.frozen(eq=False)
+class Ran:
+    """What came of a job: the tool's output, what it raised, or why it was cut."""
+
+    outcome: ToolOutput | BaseException | Cut
+    duration_ms: int
+
+
+@attrs.frozen(eq=False)
+class Job:
+    """A call that is ready to run. Whoever sends it knows, when the send returns, that a worker has it."""
+
+    call: ToolCall
+    handler: ToolHandler
+    timeout: float
+    control: Control
+    events: EventStream
+    context: contextvars.Context
+    reply: Reply[Ran]
+
+    @property
+    def name(self) -> str:
+        """For task names."""
+        return f"tool {self.call.tool_name} ({self.call.call_id})"
+
+
+@attrs.define(eq=False)
+class _Run:
+    """A running tool, seen from the task that supervises it."""
+
+    job: Job
+    box: Timebox
+    started: float
+    done: trio.Event = attrs.Factory(trio.Event)
+    outcome: ToolOutput | BaseException | Cut | None = None
+    given_up: bool = False
+    bug: Exception | None = None
+
+    @property
+    def threads(self) -> int:
+        """How many thread tokens it holds."""
+        return int(isinstance(self.job.handler.execute, ThreadFunction))
+
+    def ran(self, outcome: ToolOutput | BaseException | Cut) -> Ran:
+        return Ran(outcome, round((trio.current_time() - self.started) * 1000))
+
+    def report(self, progress: Any) -> None:
+        if not self.done.is_set() and not self.given_up:
+            self.job.events.progress(self.job.call.call_id, progress)
+
+
+def _as_output(value: Any) -> ToolOutput | BaseException:
+    try:
+        return to_output(value)
+    except Exception as exc:
+        return exc
+
+
+@attrs.define(eq=False)
+class ToolPool:
+    """The workers of one agent. ``home`` is the outermost nursery: tools live there, their supervisors in the pool."""
+
+    lifetime: Lifetime
+    limit: int
+    patience: float
+    threads: ToolThreads
+    home: trio.Nursery | None = None
+    running: dict[Job, str] = attrs.Factory(dict)
+    stuck: dict[Job, str] = attrs.Factory(dict)
+    peak: int = 0
+    jobs: trio.MemorySendChannel[Job] = attrs.field(init=False)
+    _inbox: trio.MemoryReceiveChannel[Job] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.jobs, self._inbox = trio.open_memory_channel[Job](0)
+
+    @enable_ki_protection
+    async def run(self) -> None:
+        """The actor. Ends when ``jobs`` is closed and all that runs was answered for."""
+        slots = trio.Semaphore(self.limit)
+        try:
+            async with trio.open_nursery() as supervisors:
+                while True:
+                    await slots.acquire()
+                    try:
+                        job = await self._inbox.receive()
+                    except trio.EndOfChannel:
+                        break
+                    name = f"supervisor of {job.name}"
+                    job.context.copy().run(partial(supervisors.start_soon, self._supervise, job, slots, name=name))
+        finally:
+            refuse_all(self._inbox)
+
+    @enable_ki_protection
+    async def _supervise(self, job: Job, slots: trio.Semaphore) -> None:
+        """Answer for one job exactly once, whatever happens."""
+        self.running[job] = job.call.tool_name
+        self.peak = max(self.peak, len(self.running))
+        ran = Ran(Cut.INTERRUPTED, 0)
+        try:
+            ran = await self._watch(job)
+        finally:
+            # Sync: also when the shield itself has expired.
+            del self.running[job]
+            with job.reply as reply:
+                reply.answer(ran)
+            slots.release()
+
+    async def _watch(self, job: Job) -> Ran:
+        now = trio.current_time()
+        box = Timebox(trio.CancelScope(deadline=now + job.timeout), trio.CancelScope(), self.patience)
+        run = _Run(job, box, now)
+        box.tighten(math.inf)
+        assert self.home is not None and box.waiter is not None
+        with self.lifetime.following(box), job.control.clock.tool(box), box.waiter:
+            self.home.start_soon(self._execute, run, name=job.name)  # in the job's context, as this task
+            await run.done.wait()
+        if run.bug is not None:
+            raise run.bug
+        if run.outcome is None:
+            self._give_up(run)
+            return run.ran(self._why_cut(run))
+        return run.ran(run.outcome)
+
+    def _give_up(self, run: _Run) -> None:
+        run.given_up = True
+        self.stuck[run.job] = run.job.call.tool_name
+        self.threads.lend(run.threads)
+
+    @enable_ki_protection
+    async def _execute(self, run: _Run) -> None:
+        """The tool's own task."""
+        outcome: ToolOutput | BaseException | Cut = Cut.INTERRUPTED
+        job = run.job
+        try:
+            with serving(self.lifetime), run.box.scope as scope:
+                outcome = await self._call(run)
+            if scope.cancelled_caught:
+                outcome = self._why_cut(run)
+        except Exception as exc:
+            # Raised by its supervisor, among the actors: from here it would cancel the plugins.
+            logger.error("running tool %r broke", job.call.tool_name, exc_info=exc)
+            run.bug = exc
+        finally:
+            run.outcome = outcome
+            run.done.set()
+            if run.given_up:
+                del self.stuck[job]
+                self.threads.lend(-run.threads)
+
+    async def _call(self, run: _Run) -> ToolOutput | BaseException | Cut:
+        call = run.job.call
+        given = ToolInput(call.call_id, call.tool_name, thaw(call.arguments), reporter(run.report))
+        execute = run.job.handler.execute
+        try:
+            if isinstance(execute, ThreadFunction):
+                output: Any = await self.threads.run(execute, given)
+            else:
+                output = await bare(execute, given)
+        except BaseException as exc:  # noqa: ASYNC103  a cancellation that is ours is raised by _raised
+            return self._raised(run, exc)  # noqa: ASYNC104  the same
+        return _as_output(output)
+
+    def _raised(self, run: _Run, exc: BaseException) -> BaseException | Cut:
+        if own_cancellation(exc):
+            raise translate(self.lifetime, exc) from None
+        if (interrupt := find(exc, KeyboardInterrupt)) is not None:
+            self.lifetime.interrupted(interrupt)
+            return Cut.INTERRUPTED
+        return self._why_cut(run) if run.box.scope.cancel_called else exc
+
+    def _why_cut(self, run: _Run) -> Cut:
+        timed_out = run.started + run.job.timeout
+        cut_at = min(run.job.control.clock.cut_at, self.lifetime.work_deadline)
+        return Cut.TIMED_OUT if timed_out <= cut_at and trio.current_time() >= timed_out else Cut.INTERRUPTED

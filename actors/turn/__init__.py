@@ -1,0 +1,1 @@
+"""One turn: agent loop, tool batch, pipeline, compaction (semantics 6)."""

@@ -1,0 +1,173 @@
+"""Keeps requests within the model's window (semantics 9). Decisions are `core.compaction`'s; this carries them out.
+
+await compactor.before_request(tools)               # trigger 1: the estimate is over the threshold
+await compactor.after_overflow(tools, error)        # trigger 2: the provider said that it is too long
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import attrs
+
+from ...core.compaction.compaction_texts import SUMMARY_PROMPT
+from ...core.compaction.decisions import (
+    CompactionRecord,
+    Split,
+    check_summary,
+    compacted,
+    fixed_text_problem,
+    keep_budget,
+    needs_compaction,
+    shrink_items,
+    split_history,
+    summary_request_messages,
+    truncate_history,
+)
+from ...core.randomness import new_id
+from ...core.session_setup import model_of
+from ...messages.chat import ChatRequest, SystemPrompt, ToolSpec
+from ...messages.errors import AgentError, CompactError, ErrorCode
+from ...messages.events import ContextCompacted
+from ...messages.history import Message
+from ...messages.hook_payloads import BeforeCompact
+from ..shared.model_stream import Quiet, Response, read_response
+from .session_state import SessionState
+from .turn_context import Desk
+
+logger: logging.Logger = logging.getLogger("youyou")
+
+SUMMARY_TRIES = 3
+
+
+@attrs.define(eq=False)
+class Compactor:
+    """One turn's compactions."""
+
+    desk: Desk
+    state: SessionState
+
+    async def before_request(self, tools: tuple[ToolSpec, ...]) -> None:
+        """Compact if the next request would be over the threshold.
+
+        Cancellation: a turn's cancel stops it at once, history unchanged.
+
+        Raises:
+            CompactError: fixed text alone fills the window.
+        """
+        config, window = self.desk.setup.config, self.desk.setup.model.context_window
+        meter = self.desk.journal.transcript.meter
+        if not needs_compaction(meter.estimate(self.desk.system, tools), window, config.compact_threshold):
+            return
+        fixed = meter.fixed(self.desk.system, tools)
+        if (problem := fixed_text_problem(fixed, window, config.compact_threshold)) is not None:
+            raise CompactError(problem)
+        if await self._allowed(tools):
+            await self._compact(tools, int(config.compact_threshold * window) - fixed, window)
+
+    async def after_overflow(self, tools: tuple[ToolSpec, ...], error: AgentError) -> None:
+        """Compact because the provider refused the request as too long.
+
+        Raises:
+            AgentError: ``error``, where a hook forbids it or nothing can be made smaller.
+        """
+        meter = self.desk.journal.transcript.meter
+        # The provider knows better: its window is no larger than what was sent, and half of that is the new bound.
+        sent = meter.estimate(self.desk.system, tools)
+        room = sent // 2 - meter.fixed(self.desk.system, tools)
+        window = min(sent, self.desk.setup.model.context_window)
+        if not await self._allowed(tools) or not await self._compact(tools, max(room, 1), window):
+            raise error
+
+    async def _allowed(self, tools: Sequence[ToolSpec]) -> bool:
+        desk = self.desk
+        event = BeforeCompact(
+            len(desk.journal.transcript.history),
+            desk.journal.transcript.meter.estimate(desk.system, tools),
+            session_id=desk.journal.session_id,
+            turn_id=desk.turn_id,
+        )
+        outcome = await desk.hooks.before(event, desk.control.clock)
+        if outcome.error is not None:
+            await desk.report(outcome.error)
+        return outcome.abort is None and not desk.control.stopping
+
+    async def _compact(self, tools: tuple[ToolSpec, ...], room: int, window: int) -> bool:
+        """Replace old history by what fits into ``room`` tokens. False: nothing became smaller, or a stop came."""
+        desk, transcript = self.desk, self.desk.journal.transcript
+        before = transcript.meter.estimate(desk.system, tools)
+        history = transcript.history
+        kind, messages = "summary", await self._summarised(history, keep_budget(window))
+        if desk.control.stopping:
+            return False
+        if messages is None:
+            kind, messages = "truncation", truncate_history(history, room * 3 // 4, transcript.meter.size)
+        if sum(map(transcript.meter.size, messages)) > room:
+            messages = shrink_items(messages, room, transcript.meter.size)
+        if tuple(messages) == tuple(history):
+            return False
+        through = desk.journal.next_seq - 1
+        transcript.replace(messages)
+        after = transcript.meter.estimate(desk.system, tools)
+        record = CompactionRecord(kind, before, after, through, messages)
+        desk.journal.note("compaction", record.to_value())
+        self.state.rebuild()
+        desk.system = attrs.evolve(desk.system, stable=self.state.stable())
+        await desk.say(ContextCompacted(kind, before, after))
+        return True
+
+    async def _summarised(self, history: Sequence[Message], keep: int) -> tuple[Message, ...] | None:
+        """History with its old part summarised. None: no summary could be had."""
+        if not self.state.breaker.allows():
+            return None
+        split = split_history(history, keep, self.desk.journal.transcript.meter.size)
+        if split is None:
+            return None
+        summary = await self._summary(split)
+        if summary is None:
+            if not self.desk.control.stopping:
+                self.state.breaker.failed()
+            return None
+        self.state.breaker.succeeded()
+        return compacted(summary, split.kept)
+
+    async def _summary(self, split: Split) -> str | None:
+        config = self.desk.setup.config
+        model, _ = model_of(self.desk.setup.registry, config.compact_model or self.desk.setup.model.id)
+        budget = int(model.context_window * config.compact_threshold)
+        for _ in range(SUMMARY_TRIES):
+            response = Response(new_id())
+            try:
+                await self._ask(split, budget, response)
+            except AgentError as error:
+                if error.code is ErrorCode.CONTEXT_LENGTH_EXCEEDED:
+                    budget //= 2
+                    continue
+                logger.warning("no summary: %s", error)
+                return None
+            if response.done is None:
+                return None
+            return self._accepted(split, response)
+        return None
+
+    def _accepted(self, split: Split, response: Response) -> str | None:
+        count = self.desk.journal.transcript.meter.text_size
+        problem = check_summary(response.text, split.replaced_tokens, called_tool=bool(response.calls), count=count)
+        if problem is not None:
+            logger.warning("no summary: %s", problem)
+            return None
+        return response.text
+
+    async def _ask(self, split: Split, budget: int, response: Response) -> None:
+        desk, config = self.desk, self.desk.setup.config
+        model, provider = model_of(desk.setup.registry, config.compact_model or desk.setup.model.id)
+        prompt = config.compact_prompt or SUMMARY_PROMPT
+        messages = summary_request_messages(split.old, prompt, budget, desk.journal.transcript.meter.text_size)
+        request = ChatRequest(model.id, SystemPrompt(), messages)
+        try:
+            with desk.control.interruptible():
+                idle_timeout = config.stream_idle_timeout_ms / 1000
+                await read_response(desk.lifetime, provider, request, response, Quiet(), idle_timeout)
+        finally:
+            desk.usage += response.usage

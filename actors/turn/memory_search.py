@@ -1,0 +1,46 @@
+"""Looks up what is remembered, at the start of a turn (semantics 12)."""
+
+from __future__ import annotations
+
+import trio
+
+from ...core.memory.extraction import query_text
+from ...core.ports.answer_checks import items_of
+from ...messages.content import UserInput
+from ...messages.errors import AgentError, MemoryStorageError
+from ...messages.records import Memory
+from ...messages.text import clean_text
+from ..shared.user_code import UserCodeError, call_sync, call_user
+from .turn_context import Desk
+
+
+async def recall(desk: Desk, user_input: UserInput) -> tuple[Memory, ...]:
+    """Memories that fit the user's text, at most ``memory_max_items``.
+
+    Cancellation: a checkpoint where a memory storage is registered; nothing happened if `trio.Cancelled` comes out.
+
+    Raises:
+        AgentError: the storage failed or took longer than ``memory_timeout_ms``.
+    """
+    config, storage = desk.setup.config, desk.setup.registry.memory_storage
+    if storage is None:
+        return ()
+    query = clean_text(query_text(user_input))
+    with trio.move_on_after(config.memory_timeout_ms / 1000):
+        try:
+            found = await call_user(
+                desk.lifetime, storage.search, config.memory_namespace, query, config.memory_max_items
+            )
+            return call_sync(desk.lifetime, items_of, found, Memory)[: config.memory_max_items]
+        except UserCodeError as error:
+            raise memory_error("the turn goes on without memories: searching failed", error) from error.cause
+    raise MemoryStorageError(
+        f"searching memories took longer than {config.memory_timeout_ms} ms; the turn goes on without"
+    )
+
+
+def memory_error(what: str, error: UserCodeError) -> AgentError:
+    """What the host is told of a failure around memories."""
+    if isinstance(error.cause, AgentError):
+        return error.cause
+    return MemoryStorageError(f"{what}: {error}")

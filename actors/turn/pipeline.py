@@ -1,0 +1,114 @@
+"""A pipeline: fixed steps in order, each with its own prompt, tools and budget (semantics 13, L2).
+
+A finished step is stored and never run again: a stopped or crashed pipeline goes on at the first step without an
+outcome.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from ...core.profiles.modes import Pipeline, SingleShot, Step
+from ...core.profiles.step_prompts import fill_in
+from ...core.resume import LastTurn
+from ...core.tools.declaration import spec_of
+from ...messages.content import UserInput
+from ...messages.errors import AgentError
+from ...messages.events import StepEnd, StepStart, TurnStatus
+from ...messages.history import UserMessage
+from .agent_loop import Assignment, Rounds
+from .compactor import Compactor
+from .session_state import Unfinished
+from .turn_context import Desk
+
+
+@attrs.define(eq=False)
+class Steps:
+    """The way through one pipeline. ``outputs``: what the finished steps came to, by their key, in order.
+
+    ``continues``: the turn that began it, if that was another one.
+    """
+
+    outputs: dict[str, str] = attrs.Factory(dict)
+    continues: str | None = None
+
+    async def run(self, pipeline: Pipeline, desk: Desk, free: Assignment, compactor: Compactor, user_text: str) -> None:
+        """Carry out the steps that are not finished.
+
+        Cancellation: by the hard stop; a turn's cancel makes it return early. Finished steps stay finished.
+
+        Raises:
+            AgentError: a step failed after its retries; the message names it.
+        """
+        for index, step in enumerate(pipeline.steps):
+            if step.key in self.outputs:
+                desk.text = self.outputs[step.key]
+                continue
+            if desk.control.stopping:
+                return
+            await desk.say(StepStart(step.name, index))
+            assignment = _assignment(step, desk, free, final=index == len(pipeline.steps) - 1)
+            prompt = fill_in(step.prompt, user_text, self.outputs)
+            output = await self._try(step, desk, assignment, compactor, prompt)
+            if isinstance(output, AgentError):
+                await desk.say(StepEnd(step.name, index, False, ""))
+                raise _named(step, output) from output
+            if not _complete(desk, assignment):
+                await desk.say(StepEnd(step.name, index, False, ""))
+                return
+            self._keep(desk, step, index, output)
+            await desk.say(StepEnd(step.name, index, True, output))
+
+    async def _try(
+        self, step: Step, desk: Desk, assignment: Assignment, compactor: Compactor, prompt: str
+    ) -> str | AgentError:
+        """The step's output, or why its last try failed."""
+        left = step.retries
+        while True:
+            desk.journal.keep(UserMessage(prompt))
+            try:
+                return await Rounds(desk, assignment, compactor).run()
+            except AgentError as error:
+                if not left or desk.control.stopping:
+                    return error
+            left -= 1
+
+    def _keep(self, desk: Desk, step: Step, index: int, output: str) -> None:
+        self.outputs[step.key] = output
+        outcome = {"turn_id": desk.turn_id, "step": step.name, "index": index, "success": True, "output": output}
+        desk.journal.note("step_ended", outcome)
+
+
+def _complete(desk: Desk, assignment: Assignment) -> bool:
+    return not desk.control.stopping or (assignment.final and desk.control.committed)
+
+
+def _assignment(step: Step, desk: Desk, free: Assignment, *, final: bool) -> Assignment:
+    registry = desk.setup.registry
+    tools = free.tools
+    if step.tools is not None and desk.setup.model.capabilities.tool_use:
+        tools = tuple(spec_of(registry.tools[name]) for name in step.tools)
+    if isinstance(step.mode, SingleShot):
+        retry = step.mode.retry or free.retry
+        return attrs.evolve(free, tools=(), retry=retry, single=True, final=final)
+    budget = step.budget or step.mode.budget
+    if budget is None:
+        return attrs.evolve(free, tools=tools, final=final)
+    limits = [limit for limit in (budget.max_tool_calls, free.max_tool_calls) if limit is not None]
+    return attrs.evolve(free, tools=tools, max_rounds=budget.max_rounds, max_tool_calls=min(limits), final=final)
+
+
+def unfinished_of(last: LastTurn, pipeline: Pipeline) -> Unfinished | None:
+    """What of a stored turn there is to go on with. None: it completed, or it was no turn of this pipeline."""
+    if last.status is TurnStatus.COMPLETED or last.input is None:
+        return None
+    outputs: dict[str, str] = {}
+    for step, outcome in zip(pipeline.steps, last.steps, strict=False):
+        if outcome.step != step.name or not outcome.success:
+            break
+        outputs[step.key] = outcome.output
+    return Unfinished(last.turn_id, UserInput(last.input.content), outputs)
+
+
+def _named(step: Step, error: AgentError) -> AgentError:
+    return AgentError.of(error.code, f"step {step.name!r} failed: {error.message}", retryable=error.retryable)

@@ -1,0 +1,70 @@
+"""What the parts of one turn share: rounds, batch, compaction and the turn itself all work at one desk."""
+
+from __future__ import annotations
+
+import attrs
+import trio
+
+from ...core.prompts.skills import injection, skills_in
+from ...core.randomness import new_id
+from ...core.session_setup import SessionSetup
+from ...messages.chat import SystemPrompt, TokenUsage
+from ...messages.content import UserInput
+from ...messages.errors import AgentError
+from ...messages.events import AgentEventPayload, ErrorEvent
+from ...messages.history import ToolResult, UserMessage
+from ..recorder.journal import Journal
+from ..shared.event_stream import EventStream
+from ..shared.hook_runner import HookRunner
+from ..shared.lifetime import Lifetime
+from ..shared.outcome import Control
+from ..tool_pool.pool import Job
+
+
+@attrs.define(eq=False)
+class Desk:
+    """One turn's tools of trade, and what it has come to so far. Touched by the turn's own tasks alone."""
+
+    turn_id: str
+    lifetime: Lifetime
+    setup: SessionSetup
+    journal: Journal
+    control: Control
+    events: EventStream
+    hooks: HookRunner
+    jobs: trio.MemorySendChannel[Job]
+    call_ids: set[str]
+    system: SystemPrompt = attrs.Factory(SystemPrompt)
+    text: str = ""
+    usage: TokenUsage = attrs.Factory(TokenUsage)
+    calls_used: int = 0
+    results: list[ToolResult] = attrs.Factory(list)
+    skipped: list[str] = attrs.Factory(list)
+    interrupted: list[str] = attrs.Factory(list)
+    injected: set[str] = attrs.Factory(set)
+
+    async def say(self, payload: AgentEventPayload) -> None:
+        """Emit an event. A checkpoint at least once per buffer; waits for a slow reader until the turn is stopped."""
+        if not self.events.offer(payload):
+            await self.events.emit(payload)
+
+    async def report(self, error: AgentError) -> None:
+        """Emit an error that does not end the turn by itself."""
+        await self.say(ErrorEvent(error))
+
+    def take_in(self, user_input: UserInput) -> None:
+        """The user's words enter history and log, the prompts of skills they name before them. Sync.
+
+        A skill's prompt is injected once per turn (semantics 11).
+        """
+        skills = self.setup.registry.skills
+        names = [name for name in skills_in(user_input, skills) if name not in self.injected]
+        self.injected.update(names)
+        prompts = [injection(skills[name]) for name in names]
+        self.journal.keep(*prompts, UserMessage(user_input.content))
+
+    def unique_call_id(self, wanted: str) -> str:
+        """``wanted``, unless it is blank or was used before in this session (semantics 4)."""
+        call_id = wanted if wanted.strip() and wanted not in self.call_ids else f"call_{new_id()[:16]}"
+        self.call_ids.add(call_id)
+        return call_id

@@ -1,0 +1,224 @@
+"""What a host may plug in: the protocols of providers, tools, plugins and storages (semantics 4, 6.4, 7, 8, 12).
+
+Nothing here is implemented by the core. Ready-made parts live in `youyou.adapters`, scripted ones in `youyou.testing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import attrs
+
+from ...messages.chat import ChatEvent, ChatRequest
+from ...messages.events import ToolOutput
+from ...messages.hook_payloads import HookEvent, HookResult
+from ...messages.records import Memory, SessionEvent, SessionPage, SessionSummary
+
+HookEventT = TypeVar("HookEventT", bound=HookEvent)
+HookHandler: TypeAlias = Callable[[Any], Awaitable[HookResult | None]]
+
+
+@attrs.frozen
+class ModelCapabilities:
+    """What a model can do. ``system_messages``: whether it takes them anywhere, not only at the start."""
+
+    tool_use: bool = True
+    vision: bool = False
+    streaming: bool = True
+    system_messages: bool = True
+
+
+@attrs.frozen
+class ModelInfo:
+    """A model that a provider offers. ``context_window`` is in tokens."""
+
+    id: str
+    display_name: str
+    context_window: int
+    capabilities: ModelCapabilities = ModelCapabilities()
+
+
+ChatStream: TypeAlias = AsyncIterable[ChatEvent]
+
+
+@runtime_checkable
+class ModelProvider(Protocol):
+    """Talks to one LLM API (semantics 4). How to write one: docs/parts.md.
+
+    Synopsis::
+
+        async def chat(self, request):
+            async with aclosing(self.words(request)) as words:
+                async for word in words: yield TextDelta(word)
+            yield Done()
+
+    ``chat`` returns an async context manager whose value is an async iterable of chat events, or such an iterable
+    itself (an async generator function will do). Cancellation is Trio's: the runtime cancels the scope around the
+    stream and closes it; there is no token to poll. May be called by several tasks at once.
+    """
+
+    @property
+    def id(self) -> str:
+        """Unique among the registered providers."""
+
+    def models(self) -> Sequence[ModelInfo]:
+        """The models on offer. Ids are unique across providers."""
+
+    def chat(self, request: ChatRequest) -> AbstractAsyncContextManager[ChatStream] | ChatStream:
+        """One request."""
+
+
+@attrs.frozen
+class ToolInput:
+    """What a tool is called with. ``arguments`` is the tool's own copy."""
+
+    call_id: str
+    tool_name: str
+    arguments: dict[str, Any]
+    _report: Callable[[Any], None] = attrs.field(default=lambda _: None, repr=False, eq=False)
+
+    def report(self, progress: object) -> None:
+        """Tell the host how far the tool is. Sync, never blocks; an unread report is replaced by the next one.
+
+        ``progress`` is JSON data. From a worker thread it may be called as it is.
+        """
+        self._report(progress)
+
+
+@runtime_checkable
+class ToolHandler(Protocol):
+    """Something a model may call (semantics 8). ``tags`` and ``timeout_ms`` are read if they are there.
+
+    Synopsis, see docs/parts.md; for a function `tool` is shorter::
+
+        class Counter:
+            name, description, parameters, mutating = "count", "Counts up.", {"type": "object"}, True
+            async def execute(self, input):
+                return ToolOutput(str(next(self.numbers)))
+    """
+
+    @property
+    def name(self) -> str:
+        """Unique among the registered tools."""
+
+    @property
+    def description(self) -> str:
+        """What it is for, said to the model."""
+
+    @property
+    def parameters(self) -> Any:
+        """JSON Schema of the arguments."""
+
+    @property
+    def mutating(self) -> bool:
+        """Whether it has side effects: a batch with such a tool runs one call after the other."""
+
+    async def execute(self, input: ToolInput) -> ToolOutput:
+        """Do it. May raise anything: the model gets an error result."""
+
+
+class PluginContext(Protocol):
+    """What a plugin gets in ``apply``."""
+
+    @property
+    def plugin_id(self) -> str:
+        """The plugin's own id."""
+
+    @property
+    def plugin_config(self) -> Any:
+        """What it was registered with."""
+
+    def tap(
+        self,
+        event_class: type[HookEventT],
+        handler: Callable[[HookEventT], Awaitable[HookResult | None]],
+        *,
+        stage: int = 0,
+    ) -> None:
+        """Have ``handler`` called at each such event: lower stages first, then in order of registration."""
+
+
+@runtime_checkable
+class Plugin(Protocol):
+    """A listener to the life of an agent (semantics 6.4). How to write one: docs/parts.md.
+
+    Synopsis, of the hooks::
+
+        def apply(self, ctx):
+            ctx.tap(BeforeToolUse, self.guard)
+        async def guard(self, event):
+            return Abort("too dear") if event.arguments["euros"] > 100 else None
+    """
+
+    @property
+    def id(self) -> str:
+        """Unique among the registered plugins."""
+
+    @property
+    def display_name(self) -> str:
+        """For people."""
+
+    @property
+    def description(self) -> str:
+        """Goes into the system prompt."""
+
+    async def initialize(self, config: Any) -> None:
+        """Called once, in order of registration, when the agent is entered."""
+
+    def apply(self, ctx: PluginContext) -> None:
+        """Tap the hooks."""
+
+    async def shutdown(self) -> None:
+        """Called once, in reverse order, when the agent is left."""
+
+
+@runtime_checkable
+class SessionStorage(Protocol):
+    """Keeps sessions (semantics 7). Called by one task at a time. How to write one: docs/parts.md.
+
+    Synopsis, with a dict; ``check_session_storage`` of `youyou.testing` tells whether the rest is right::
+
+        async def save_events(self, session_id, events):
+            await trio.lowlevel.checkpoint()
+            kept = self.kept.get(session_id, {})
+            self.kept[session_id] = {e.seq: e for e in events} | kept
+    """
+
+    async def save_events(self, session_id: str, events: Sequence[SessionEvent]) -> None:
+        """Append one batch, all or nothing. An event whose ``seq`` is already stored is ignored."""
+
+    async def load_session(self, session_id: str) -> Sequence[SessionEvent] | None:
+        """All events in order, or None when there is no such session."""
+
+    async def list_sessions(self, cursor: str | None = None, limit: int = 50) -> SessionPage:
+        """A page of summaries, the most recently updated first."""
+
+    async def find_session(self, query: str) -> Sequence[SessionSummary]:
+        """Sessions whose id starts with ``query`` or whose title contains it."""
+
+    async def delete_session(self, session_id: str) -> None:
+        """Forget a session. Unknown ids are no error."""
+
+
+@runtime_checkable
+class MemoryStorage(Protocol):
+    """Keeps memories across sessions (semantics 12), keyed by ``(namespace, id)``. How to write one: docs/parts.md.
+
+    Synopsis, with a dict; ``check_memory_storage`` of `youyou.testing` tells whether the rest is right::
+
+        async def search(self, namespace, query, limit):
+            await trio.lowlevel.checkpoint()
+            found = [m for m in self.kept.values() if m.namespace == namespace]
+            return self.ranked(found, query)[:limit]
+    """
+
+    async def search(self, namespace: str, query: str, limit: int) -> Sequence[Memory]:
+        """The most relevant first, at most ``limit``; an empty query gives the newest."""
+
+    async def save(self, memory: Memory) -> None:
+        """Insert or update. Same content: only ``updated_at`` changes. ``created_at`` is kept."""
+
+    async def delete(self, namespace: str, id: str) -> None:
+        """Forget one. Unknown ids are no error."""

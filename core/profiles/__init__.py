@@ -1,0 +1,1 @@
+"""What an agent can be: profiles, modes, discovery (semantics 13)."""

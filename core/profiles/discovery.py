@@ -1,0 +1,103 @@
+"""Everything a front end needs to know about an agent's profiles (semantics 13, L3).
+
+    converter.unstructure(agent.profiles())     # JSON: names, icons, quick actions, modes with their steps, tools
+
+A new profile shows up here without a change in any front end. Instructions are told only where ``resolved`` is asked
+for, by whoever looks into why a profile does what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from ..config import AgentConfig
+from ..ports.protocols import ToolHandler
+from ..tools.declaration import tags_of
+from .modes import Budget, Pipeline, RuntimeMode
+from .profile import AgentProfile, ProfileKind, QuickAction, ResolvedProfile, lineage, resolve_profile
+
+
+@attrs.frozen
+class ToolInfo:
+    """A tool as a front end shows it. ``label`` is the name if the tool has no label of its own."""
+
+    name: str
+    label: str
+    description: str
+    icon: str | None = None
+    mutating: bool = False
+    tags: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class ProfileInfo:
+    """A profile as a front end shows it, with what it inherits.
+
+    ``tools``: those that it may use, those of its pipeline's steps included. ``resolved``: every effective value with
+    the profile it came from, when asked for.
+    """
+
+    id: str
+    kind: ProfileKind
+    display_name: str
+    description: str
+    icon: str | None
+    mode: RuntimeMode
+    budget: Budget
+    model_id: str
+    tools: tuple[ToolInfo, ...]
+    quick_actions: tuple[QuickAction, ...]
+    extends: str | None = None
+    resolved: ResolvedProfile | None = None
+
+
+def discovery(
+    config: AgentConfig,
+    tools: Mapping[str, ToolHandler],
+    profiles: Mapping[str, AgentProfile],
+    *,
+    resolved: bool = False,
+) -> tuple[ProfileInfo, ...]:
+    """All profiles in order of registration; each as it works when it is the only one of a session."""
+    return tuple(_profile_info(config, tools, profiles, profile, resolved) for profile in profiles.values())
+
+
+def _profile_info(
+    config: AgentConfig,
+    tools: Mapping[str, ToolHandler],
+    profiles: Mapping[str, AgentProfile],
+    profile: AgentProfile,
+    resolved: bool,
+) -> ProfileInfo:
+    kind = ProfileKind(profile.kind)
+    layers = lineage(profiles, profile.id, kind)
+    domain, skill = (profile.id, None) if kind is ProfileKind.DOMAIN else (None, profile.id)
+    effective = resolve_profile(config, tools, profiles, domain, skill)
+    return ProfileInfo(
+        id=profile.id,
+        kind=kind,
+        display_name=profile.display_name,
+        description=profile.description,
+        icon=next((layer.icon for layer in reversed(layers) if layer.icon is not None), None),
+        mode=effective.mode,
+        budget=effective.budget,
+        model_id=effective.model_id,
+        tools=tuple(_tool_info(tools[name]) for name in _tool_names(tools, effective)),
+        quick_actions=tuple(dict.fromkeys(action for layer in layers for action in layer.quick_actions)),
+        extends=profile.extends,
+        resolved=effective if resolved else None,
+    )
+
+
+def _tool_names(tools: Mapping[str, ToolHandler], profile: ResolvedProfile) -> list[str]:
+    steps = profile.mode.steps if isinstance(profile.mode, Pipeline) else ()
+    used = {*profile.tools, *(name for step in steps for name in step.tools or ())}
+    return [name for name in tools if name in used]
+
+
+def _tool_info(handler: ToolHandler) -> ToolInfo:
+    label = getattr(handler, "label", None) or handler.name
+    icon = getattr(handler, "icon", None)
+    return ToolInfo(handler.name, label, handler.description, icon, handler.mutating, tags_of(handler))

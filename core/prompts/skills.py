@@ -1,0 +1,135 @@
+"""Skills: prompts that the user triggers by ``/name`` (semantics 11).
+
+    triggered("/commit, then push", skills)     # ("commit",)
+    injection(skills["commit"])                 # the system message that goes before the user's
+
+Only the user triggers a skill; a model can at most suggest one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from ...messages.content import TextBlock, UserInput, texts
+from ...messages.history import SystemMessage
+from .tags import disarm, fence
+
+
+@attrs.frozen
+class SkillDefinition:
+    """A prompt the user can trigger.
+
+    ``allow_implicit_invocation``: listed for the model to suggest, never triggered by it.
+    """
+
+    name: str
+    display_name: str
+    description: str
+    prompt: str
+    required_tools: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    allow_implicit_invocation: bool = False
+
+
+_SLASH = re.compile(r"(?<!\S)/")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_TICKS = re.compile(r"`+")
+_VISIBLE = re.compile(r"\S")
+
+# Punctuation that goes on with a name or a path rather than ending it; the second kind only before a letter or digit.
+_CONTINUES = frozenset("/\\-_")
+_JOINS = frozenset(".:@")
+
+
+def skills_in(user_input: UserInput, skills: Iterable[str]) -> tuple[str, ...]:
+    """The skills of one input: those named explicitly, then those triggered in its text, once each."""
+    names = list(skills)
+    texts = [block.text for block in user_input.content if isinstance(block, TextBlock)]
+    found = [*user_input.skills, *(name for text in texts for name in triggered(text, names))]
+    return tuple(dict.fromkeys(found))
+
+
+def triggered(text: str, skills: Iterable[str]) -> tuple[str, ...]:
+    """The registered names that ``text`` triggers, in order, once each (semantics 11).
+
+    A trigger is ``/name`` at the start or after white space, followed by white space, punctuation or the end. Code,
+    fenced or inline, never triggers; nor does an unknown name, a path or an address.
+    """
+    longest_first = sorted(skills, key=len, reverse=True)
+    prose = _without_code(text)
+    found = (_name_at(prose, match.end(), longest_first) for match in _SLASH.finditer(prose))
+    return tuple(dict.fromkeys(name for name in found if name))
+
+
+def injection(skill: SkillDefinition) -> SystemMessage:
+    """The message that puts a skill's prompt before the user's message. The prompt cannot leave its tag."""
+    return SystemMessage(fence("skill", f"<name>{disarm('name', skill.name)}</name>\n{skill.prompt}"))
+
+
+def _name_at(text: str, start: int, names: list[str]) -> str | None:
+    """The longest of ``names`` that stands at ``start`` and ends there as a word."""
+    return next((name for name in names if text.startswith(name, start) and _ends(text, start + len(name))), None)
+
+
+def _ends(text: str, at: int) -> bool:
+    if at == len(text) or text[at].isspace():
+        return True
+    if text[at] in _CONTINUES or not unicodedata.category(text[at]).startswith("P"):
+        return False
+    return text[at] not in _JOINS or not text[at + 1 : at + 2].isalnum()
+
+
+def _without_code(text: str) -> str:
+    """``text`` with each character of its code, but white space, replaced by one that ends no name."""
+    if "`" not in text and "~~~" not in text:
+        return text
+    pieces: list[str] = []
+    position = 0
+    for start, end in _code(text):
+        pieces += [text[position:start], _VISIBLE.sub("\0", text[start:end])]
+        position = end
+    return "".join([*pieces, text[position:]])
+
+
+def _code(text: str) -> Iterator[tuple[int, int]]:
+    """Where code is, as CommonMark has it: fenced blocks, and spans of back-ticks within a paragraph."""
+    fence, block, paragraph, position = "", 0, 0, 0
+    for line in text.splitlines(keepends=True):
+        start, position = position, position + len(line)
+        if fence:
+            if _closes(line, fence):
+                yield block, position
+                fence, paragraph = "", position
+        elif (opening := _opening(line)) or not line.strip():
+            yield from _spans(text, paragraph, start)
+            fence, block, paragraph = opening, start, position
+    yield from [(block, position)] if fence else _spans(text, paragraph, position)
+
+
+def _opening(line: str) -> str:
+    match = _FENCE.match(line)
+    return match[1] if match and not (match[1][0] == "`" and "`" in match[2]) else ""
+
+
+def _closes(line: str, fence: str) -> bool:
+    match = _FENCE.match(line)
+    return match is not None and match[1].startswith(fence) and not match[2].strip()
+
+
+def _spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """A run of back-ticks up to the next run of the same length. One pass, whatever the text is."""
+    runs = list(_TICKS.finditer(text, start, end))
+    closing: dict[int, int] = {}
+    latest: dict[int, int] = {}
+    for index in reversed(range(len(runs))):
+        length = len(runs[index][0])
+        closing[index] = latest.get(length, 0)
+        latest[length] = index
+    index = 0
+    while index < len(runs):
+        if closing[index]:
+            yield runs[index].start(), runs[closing[index]].end()
+        index = max(index, closing[index]) + 1

@@ -1,0 +1,1 @@
+"""What a builder collects, validated together and frozen (semantics 2)."""

@@ -1,0 +1,74 @@
+"""Whether a registered object has what its protocol asks for (semantics 2).
+
+    problem = shape_problem(Part.PLUGIN, value)     # None, or an InvalidConfig that names what is missing
+
+Looks at attributes and calls nothing but properties.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ...messages.errors import InvalidConfig
+from ..profiles.profile import AgentProfile
+from ..prompts.skills import SkillDefinition
+from .registration import Part
+
+# Attributes that are text, other attributes, methods.
+_SHAPES: dict[Part, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+    Part.PROVIDER: (("id",), (), ("models", "chat")),
+    Part.TOOL: (("name", "description"), ("parameters", "mutating"), ("execute",)),
+    Part.PLUGIN: (("id", "display_name", "description"), (), ("initialize", "apply", "shutdown")),
+    Part.SESSION_STORAGE: (
+        (),
+        (),
+        ("save_events", "load_session", "list_sessions", "find_session", "delete_session"),
+    ),
+    Part.MEMORY_STORAGE: ((), (), ("search", "save", "delete")),
+    Part.SKILL: (("name", "display_name", "description", "prompt"), (), ()),
+    Part.PROFILE: (("id", "display_name", "description"), (), ()),
+}
+_VALUES = {Part.SKILL: SkillDefinition, Part.PROFILE: AgentProfile}
+
+# Methods whose result is used without an await: declared async, they would silently do nothing.
+_NOT_ASYNC = {
+    "models": "write def models(self)",
+    "apply": "write def apply(self, ctx)",
+    "chat": "write an async generator (async def with yield), or return an async context manager from a def",
+}
+_MISSING = object()
+
+
+def shape_problem(part: Part, value: Any) -> InvalidConfig | None:
+    """The first thing that ``value`` lacks to be such a part, as an error that says what to write."""
+    kind = type(value).__name__
+    if isinstance(value, type):
+        return InvalidConfig(f"{part} {value.__name__!r} is a class; register an object: {value.__name__}(...)")
+    if part in _VALUES and not isinstance(value, _VALUES[part]):
+        return InvalidConfig(f"a {kind} is registered as {part}; write {_VALUES[part].__name__}(...)")
+    if part is Part.TOOL and inspect.isroutine(value):
+        return InvalidConfig(f"tool {value.__name__!r} is a plain function; put @youyou.tool above it")
+    return _attribute_problem(part, value, kind)
+
+
+def _attribute_problem(part: Part, value: Any, kind: str) -> InvalidConfig | None:
+    texts, others, methods = _SHAPES[part]
+    missing = [name for name in (*texts, *others) if _read(value, name) is _MISSING]
+    missing += [f"{name}()" for name in methods if not callable(_read(value, name))]
+    if missing:
+        return InvalidConfig(f"a {kind} is registered as {part} and lacks {', '.join(missing)}; see youyou's protocols")
+    for name in texts:
+        if not isinstance(text := _read(value, name), str):
+            return InvalidConfig(f"{part} {kind}: {name} is {text!r}; it must be a string")
+    for name in methods:
+        if name in _NOT_ASYNC and inspect.iscoroutinefunction(_read(value, name)):
+            return InvalidConfig(f"{part} {kind}: {name} is a coroutine function; {_NOT_ASYNC[name]}")
+    return None
+
+
+def _read(value: object, name: str) -> Any:
+    try:
+        return getattr(value, name, _MISSING)
+    except Exception:
+        return _MISSING

@@ -1,0 +1,91 @@
+"""Everything that is registered, judged together and frozen (semantics 2, requirements of names, models and tools).
+
+    registry = validate(registrations)      # raises the first problem; the others stand in its notes
+    model, provider = registry.models["gpt-5-mini"]
+    registry.checkers["weather"].check(arguments)
+
+Runs nothing of the parts but ``models()`` of the providers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import attrs
+
+from ..config import AgentConfig
+from ..ports.protocols import MemoryStorage, ModelInfo, ModelProvider, Plugin, SessionStorage, ToolHandler
+from ..profiles.profile import AgentProfile
+from ..prompts.skills import SkillDefinition
+from ..tools.schema import ArgumentChecker
+from .registration import Part as Part
+from .registration import Registration
+from .registration import Registrations as Registrations
+from .validation import Findings
+
+
+@attrs.frozen(eq=False)
+class Registry:
+    """What an agent is made of. Mappings are read-only and in order of registration."""
+
+    config: AgentConfig
+    providers: tuple[ModelProvider, ...]
+    models: Mapping[str, tuple[ModelInfo, ModelProvider]]
+    tools: Mapping[str, ToolHandler]
+    checkers: Mapping[str, ArgumentChecker]
+    skills: Mapping[str, SkillDefinition]
+    plugins: tuple[tuple[Plugin, Any], ...]
+    session_storage: SessionStorage | None
+    memory_storage: MemoryStorage | None
+    profiles: Mapping[str, AgentProfile]
+
+
+def validate(registrations: Registrations) -> Registry:
+    """Judge everything that can be seen without running anything, and freeze it (semantics 2).
+
+    Raises:
+        AgentError: the first problem in order of registration, the configuration coming before all parts; the text of
+            each further problem is in its ``__notes__``.
+    """
+    findings = Findings(registrations)
+    registry = _registry(registrations.config, findings)
+    problems = findings.in_order()
+    if problems:
+        first, *others = problems
+        for other in others:
+            first.add_note(str(other))
+        raise first
+    return registry
+
+
+def _registry(config: AgentConfig, findings: Findings) -> Registry:
+    """The registry as far as the findings allow; right if there are no problems."""
+    findings.check_config()
+    findings.sort_out()
+    providers = findings.named(Part.PROVIDER, "id", "give one of them another id")
+    models = findings.models(providers)
+    tools = findings.named(Part.TOOL, "name", "rename one, or pass Tool(name=...) to tell them apart")
+    checkers = findings.checkers(tools)
+    skills = findings.named(Part.SKILL, "name", "rename one")
+    findings.check_skills(skills, tools)
+    plugins = findings.named(Part.PLUGIN, "id", "give one of them another id")
+    profiles = findings.named(Part.PROFILE, "id", "give one of them another id")
+    findings.check_profiles(profiles, tools, models)
+    return Registry(
+        config=config,
+        providers=tuple(entry.value for entry in providers.values()),
+        models=MappingProxyType(models),
+        tools=_values(tools),
+        checkers=MappingProxyType(checkers),
+        skills=_values(skills),
+        plugins=tuple((entry.value, entry.config) for entry in plugins.values()),
+        session_storage=findings.storage(Part.SESSION_STORAGE),
+        memory_storage=findings.storage(Part.MEMORY_STORAGE),
+        profiles=_values(profiles),
+    )
+
+
+def _values(entries: Mapping[str, Registration]) -> Mapping[str, Any]:
+    return MappingProxyType({name: entry.value for name, entry in entries.items()})

@@ -1,0 +1,75 @@
+"""What one session works with: the registry, seen through its configuration and profile (semantics 6, 13).
+
+Computed once, when the session opens; pure.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from ..messages.chat import ToolSpec
+from ..messages.errors import ModelNotSupported
+from .config import AgentConfig, SessionConfig
+from .ports.protocols import ModelInfo, ModelProvider
+from .profiles.modes import Budget, ReAct, RuntimeMode
+from .profiles.profile import resolve_profile
+from .registry.registry import Registry
+from .tools.declaration import spec_of
+
+
+@attrs.frozen(eq=False)
+class SessionSetup:
+    """A session's model, tools, mode and instructions."""
+
+    registry: Registry
+    session: SessionConfig
+    model: ModelInfo
+    provider: ModelProvider
+    tools: tuple[str, ...]
+    specs: tuple[ToolSpec, ...]
+    mode: RuntimeMode
+    budget: Budget
+    instructions: str | None
+
+    @property
+    def config(self) -> AgentConfig:
+        """The agent's configuration."""
+        return self.registry.config
+
+    def specs_of(self, names: tuple[str, ...]) -> tuple[ToolSpec, ...]:
+        """These tools as the model sees them; none for a model without tool use (semantics 4)."""
+        return tuple(spec for spec in self.specs if spec.name in names)
+
+
+def model_of(registry: Registry, model_id: str) -> tuple[ModelInfo, ModelProvider]:
+    """The model and the provider that has it.
+
+    Raises:
+        ModelNotSupported: no provider has it.
+    """
+    if model_id not in registry.models:
+        known = ", ".join(sorted(registry.models))
+        raise ModelNotSupported(f"model {model_id!r} is not registered; the models are: {known}")
+    return registry.models[model_id]
+
+
+def set_up(registry: Registry, session: SessionConfig) -> SessionSetup:
+    """The setup of a session.
+
+    Raises:
+        ModelNotSupported, ProfileNotFound: the configuration names what is not registered.
+    """
+    profile = resolve_profile(registry.config, registry.tools, registry.profiles, session.domain, session.skill)
+    model, provider = model_of(registry, session.model_id or profile.model_id or registry.config.default_model)
+    names = profile.tools if model.capabilities.tool_use else ()
+    return SessionSetup(
+        registry,
+        session,
+        model,
+        provider,
+        names,
+        tuple(spec_of(registry.tools[name]) for name in names),
+        profile.mode or ReAct(),
+        profile.budget or Budget(),
+        profile.instructions,
+    )

@@ -1,0 +1,139 @@
+"""Text that can always be encoded, cut and shown: surrogates, size limits, exceptions as text (semantics 5, 8).
+
+    clean_text("a\\ud83d")                          # "a\\ufffd": a lone surrogate can be neither sent nor stored
+    clean_value(ToolCall("a", "say", {"text": "\\ud83d"}))    # the same, for every text inside a value
+    truncate(output, notices.truncated)             # at most 1 MiB of output, then the notice
+    safe_str(error)                                 # "ValueError: no such city", whatever the exception does
+
+Never raises for text it does not like. What is clean already comes back as the same object, so nothing is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import attrs
+
+from .jsonvalue import JsonArray, JsonObject, freeze
+
+T = TypeVar("T")
+
+MEBIBYTE = 1_048_576
+_SHOWN = 2_000
+_SHOWN_MEMBERS = 5
+
+
+def clean_text(text: str) -> str:
+    """``text`` without lone surrogates: each becomes U+FFFD; two that belong together become their character."""
+    if text.isascii() or _is_encodable(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def clean_value(value: T) -> T:
+    """``value`` without lone surrogates, all the way down: texts, JSON values, blocks and messages."""
+    cleaned: T = _clean(value)
+    return cleaned
+
+
+def has_surrogates(value: object) -> bool:
+    """Whether any text in ``value`` cannot be encoded."""
+    return _clean(value) is not value
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, Mapping):
+        return _clean_object(value)
+    if isinstance(value, list | tuple):
+        items = [_clean(item) for item in value]
+        return value if _same(items, value) else freeze(items) if isinstance(value, list) else tuple(items)
+    if attrs.has(type(value)):
+        return _clean_fields(value)
+    return value
+
+
+def _clean_object(value: Mapping[Any, Any]) -> Any:
+    keys, items = list(value), list(value.values())
+    clean_keys, clean_items = [_clean(key) for key in keys], [_clean(item) for item in items]
+    if _same(clean_keys, keys) and _same(clean_items, items):
+        return value
+    return freeze(dict(zip(clean_keys, clean_items, strict=True)))
+
+
+def _clean_fields(value: Any) -> Any:
+    old = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
+    changed = {name: new for name, item in old.items() if (new := _clean(item)) is not item}
+    return attrs.evolve(value, **changed) if changed else value
+
+
+def _same(left: list[Any], right: list[Any] | tuple[Any, ...]) -> bool:
+    return all(a is b for a, b in zip(left, right, strict=True))
+
+
+def clean_json(value: Any) -> Any:
+    """``value`` with every text in it cleaned, keys too. Read-only stays read-only; what is no JSON is kept."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, Mapping):
+        pairs = ((clean_json(key), clean_json(item)) for key, item in value.items())
+        return JsonObject(pairs) if isinstance(value, JsonObject) else dict(pairs)
+    if isinstance(value, list | tuple):
+        items = map(clean_json, value)
+        return JsonArray(items) if isinstance(value, JsonArray) else list(items)
+    return value
+
+
+def truncate(text: str, notice: str, limit_bytes: int = MEBIBYTE) -> str:
+    """``text``, cleaned; if it is longer than ``limit_bytes`` in UTF-8, its head and ``notice`` (semantics 8).
+
+    The head is cut between characters and is at most ``limit_bytes`` long; the notice comes on top of it.
+    """
+    # A character has at least one byte, so whatever the limit keeps lies in this slice, however long the text is.
+    head = clean_text(text[: limit_bytes + 1])
+    encoded = head.encode()
+    if len(encoded) <= limit_bytes:
+        return head
+    return encoded[:limit_bytes].decode(errors="ignore") + notice
+
+
+def safe_str(error: BaseException) -> str:
+    """``error`` in one readable piece: its type, its message shortened, and for a group its first members.
+
+    Never raises, whatever ``__str__`` of a stranger's exception does.
+    """
+    try:
+        return _shorten(clean_text(_describe(error)))
+    except BaseException:  # noqa: ASYNC103  sync: no cancellation passes here
+        return f"{_name(error)}: (this exception cannot be shown as text)"  # noqa: ASYNC104  the same
+
+
+def _describe(error: BaseException) -> str:
+    name = _name(error)
+    if not isinstance(error, BaseExceptionGroup):
+        message = _shorten(str.__str__(str(error)))
+        return f"{name}: {message}" if message else name
+    members = [safe_str(member) for member in error.exceptions[:_SHOWN_MEMBERS]]
+    if len(error.exceptions) > _SHOWN_MEMBERS:
+        members.append(f"and {len(error.exceptions) - _SHOWN_MEMBERS} more")
+    return f"{name}: {_shorten(str.__str__(error.message))} [{'; '.join(members)}]"
+
+
+def _name(error: BaseException) -> str:
+    # Read from the type itself: the metaclass of a stranger may answer anything.
+    name: str = type.__dict__["__name__"].__get__(type(error))
+    return name
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
