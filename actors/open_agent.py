@@ -3,8 +3,8 @@
 host nursery
 └─ top                     the host's body runs here, never shielded
    ├─ watcher              parked outside the shield: notices that the host is cancelled
-   └─ server               inside the one shield
-      ├─ recorder, attachments, tools
+   └─ supervisor               inside the one shield
+      ├─ recorder, lifespans, tools
       └─ actors: guard (with session and turn), tool pool, memory extractor
 """
 
@@ -18,9 +18,9 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ..core.registry.registry import Registry
-from .guard.host_exceptions import what_the_host_sees
+from .guard.host_exceptions import host_exception
 from .guard.statistics import statistics
-from .guard.supervisor import make_server
+from .guard.supervisor import make_supervisor
 from .handles.agent_handle import Agent
 from .shared.lifetime import Lifetime
 from .shared.user_code import split_cancelled
@@ -39,34 +39,34 @@ async def open_agent(registry: Registry) -> AsyncIterator[Agent]:
         AgentCrashed: a bug in the runtime; what else happened is in its cause.
     """
     await trio.lowlevel.checkpoint()
-    server = make_server(registry)
-    lifetime = server.lifetime
+    supervisor = make_supervisor(registry)
+    lifetime = supervisor.lifetime
     body: BaseException | None = None
     group: BaseException | None = None
     try:
         async with trio.open_nursery() as top:
-            top.start_soon(server.watch, name="agent watcher")
+            top.start_soon(supervisor.watch, name="agent watcher")
             # Not nursery.start(): a cancelled start() would wait for this shielded task for ever.
-            top.start_soon(server.run, name="agent")
-            lifetime.on_hard.append(partial(_interrupt_body, lifetime, top.cancel_scope))
+            top.start_soon(supervisor.run, name="agent")
+            lifetime.on_forced.append(partial(_interrupt_body, lifetime, top.cancel_scope))
             try:
-                await server.ready.wait()
-                if server.entry_error is None and not server.served.is_set() and server.task is not None:
-                    numbers = partial(statistics, server.runtime, server.guard)
-                    yield Agent(server.runtime, server.guard.box, numbers, server.served, server.task)
+                await supervisor.ready.wait()
+                if supervisor.entry_error is None and not supervisor.closed.is_set() and supervisor.task is not None:
+                    numbers = partial(statistics, supervisor.runtime, supervisor.guard)
+                    yield Agent(supervisor.runtime, supervisor.guard.box, numbers, supervisor.closed, supervisor.task)
             except BaseException as exc:  # noqa: ASYNC103  what holds no cancellation is raised below
                 body = exc
                 if split_cancelled(exc)[0] is not None:
                     raise  # Trio has to route it
                 if not isinstance(exc, Exception):
-                    lifetime.stop_hard("host_cancelled")
+                    lifetime.force_shutdown("host_cancelled")
                 # An ordinary exception is kept out of the nursery, which would cancel the watcher and so turn an
                 # orderly leave into a hard one.
             finally:
-                lifetime.leave()
+                lifetime.shut_down()
     except BaseException as exc:  # noqa: ASYNC103  raised below, outside of the handler
         group = exc
-    failure = what_the_host_sees(server, group, body)
+    failure = host_exception(supervisor, group, body)
     if failure is not None:
         # Outside `except`: no foreign context is put on the host's own exception.
         raise failure

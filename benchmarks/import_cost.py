@@ -1,6 +1,6 @@
 """What importing youyou costs beside importing its dependencies: a ratio of CPU times, pair by pair, fresh processes.
 
-    python benchmarks/import_cost.py [PAIRS]
+python benchmarks/import_cost.py [PAIRS]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How many injected runs a second, and how much dearer a run is than a bare `trio.run` of the same scenario.
 
-    python benchmarks/sweep_rate.py
+python benchmarks/sweep_rate.py
 """
 
 from __future__ import annotations

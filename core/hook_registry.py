@@ -3,7 +3,7 @@
     registry = HookRegistry()
     plugin.apply(registry.context(plugin.id, config))       # the plugin taps
     for tap in registry.taps(BeforeToolUse):                # lower stages first, then as registered
-        verdict = judge(event, await tap.handler(payload_for(event, tap)))
+        verdict = interpret_result(event, await tap.handler(payload_for(event, tap)))
 
 Calls no handler itself, and says what an answer means, not what to do about it.
 """
@@ -41,7 +41,7 @@ class Tap:
 
 
 @attrs.frozen
-class Verdict(Generic[E]):
+class HookDecision(Generic[E]):
     """What a handler's answer means: go on with ``event``, or, if ``abort`` is not None, do not, for that reason."""
 
     event: E
@@ -110,7 +110,7 @@ def payload_for(event: E, tap: Tap) -> E:
     return attrs.evolve(event, plugin_config=tap.plugin_config)
 
 
-def judge(event: E, answer: object) -> Verdict[E]:
+def interpret_result(event: E, answer: object) -> HookDecision[E]:
     """What ``answer`` of a handler that was given ``event`` means (semantics 6.4). Pure.
 
     Raises:
@@ -118,11 +118,11 @@ def judge(event: E, answer: object) -> Verdict[E]:
     """
     match answer:
         case None | Continue():
-            return Verdict(event)
+            return HookDecision(event)
         case Abort(reason=str(reason)):
-            return Verdict(event, clean_text(reason))
+            return HookDecision(event, clean_text(reason))
         case ContinueWith(event=changed):
-            return Verdict(_accept(event, changed))
+            return HookDecision(_accept(event, changed))
         case Abort(reason=reason):
             raise PluginError(f"{_name(event)}: Abort got {reason!r}; write Abort('why')")
         case _:

@@ -1,6 +1,6 @@
 """Everything random in the runtime: ids, and the jitter of retries. A simulation can determine it.
 
-    randomness.set(random.Random(7))        # in the context of the simulated program
+randomness.set(random.Random(7))        # in the context of the simulated program
 """
 
 from __future__ import annotations

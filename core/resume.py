@@ -2,7 +2,7 @@
 
     resumed = resume(events, config.notices)
     transcript.replace(resumed.history)
-    journal.post(*resumed.synthetic)            # calls without a result are answered in the log too, never run again
+    journal.append_log_only(*resumed.synthetic)   # calls without a result are answered in the log too, never run again
 
 A log may come from a killed process, an older or a newer version: what is unknown or unreadable in its metadata is
 passed over, and its messages are made sendable.

@@ -53,7 +53,7 @@ def model_of(registry: Registry, model_id: str) -> tuple[ModelInfo, ModelProvide
     return registry.models[model_id]
 
 
-def set_up(registry: Registry, session: SessionConfig) -> SessionSetup:
+def resolve_setup(registry: Registry, session: SessionConfig) -> SessionSetup:
     """The setup of a session.
 
     Raises:

@@ -117,7 +117,7 @@ def test_a_file_says_what_it_is_for():
 def test_the_reader_of_imports_sees_every_form():
     """Plain, relative, from a package above, and inside a function."""
     source = """
-import youyou.actors.turn.turn_actor
+import youyou.actors.turn
 from ..actors import batch
 from .. import cli
 from ..builder import AgentBuilder
@@ -127,11 +127,11 @@ def lazy():
     import trio
 """
     assert set(names_imported(source, ("youyou", "core"))) == {
-        "youyou.actors.turn.turn_actor",
-        "youyou.actors.turn.tool_batch",
+        "youyou.actors.turn",
+        "youyou.actors.batch",
         "youyou.cli",
         "youyou.builder.AgentBuilder",
-        "youyou.messages.text",
+        "youyou.core.text",
         "youyou.testing",
         "trio",
     }

@@ -18,8 +18,8 @@ from ..session.requests import CloseSession, GaveUp, GuardCommand, OpenedSession
 from ..session.runtime import Runtime
 from ..session.session_actor import SessionActor
 from ..session.session_opening import open_session
-from ..shared.deadlock import serving
-from ..shared.mailbox import Reply, post, refuse_all
+from ..shared.deadlock import owned_by
+from ..shared.mailbox import Reply, close_all, post
 from ..shared.outcome import StopClock
 
 
@@ -46,8 +46,8 @@ class Guard:
     def __attrs_post_init__(self) -> None:
         # Unbounded, because each message has a sender that waits for its answer, or is the end of a session.
         self.box, self._inbox = trio.open_memory_channel[GuardCommand](math.inf)
-        self.runtime.lifetime.on_leave.append(self._leave)
-        self.runtime.lifetime.on_hard.append(self._stop_hard)
+        self.runtime.lifetime.on_shutdown.append(self._leave)
+        self.runtime.lifetime.on_forced.append(self._force_shutdown)
 
     @property
     def session(self) -> SessionActor | None:
@@ -64,7 +64,7 @@ class Guard:
                     if self._shutting_down and self._slot is None:
                         break
         finally:
-            refuse_all(self._inbox)
+            close_all(self._inbox)
 
     def _handle(self, command: GuardCommand, sessions: trio.Nursery) -> None:
         match command:
@@ -89,9 +89,9 @@ class Guard:
             return
         with command.reply as reply:
             if self._shutting_down:
-                reply.answer(AgentClosed("the agent is closing: build and enter a new one"))
+                reply.send(AgentClosed("the agent is closing: build and enter a new one"))
             else:
-                reply.answer(
+                reply.send(
                     SessionBusy(
                         f"session {self._name()} is still open: close it (await session.close()) or leave its "
                         "'async with' block first"
@@ -110,25 +110,25 @@ class Guard:
         slot, lifetime = self._slot, self.runtime.lifetime
         if slot is None:
             return
-        slot.clock.ask(lifetime.leave_grace)
+        slot.clock.ask(lifetime.shutdown_grace)
         if slot.actor is not None:
-            orderly = lifetime.hard is None
-            reason = lifetime.hard or "agent_shutdown"
-            post(slot.actor.box, CloseSession(orderly, reason, lifetime.leave_grace, None))
+            orderly = lifetime.forced is None
+            reason = lifetime.forced or "agent_shutdown"
+            post(slot.actor.box, CloseSession(orderly, reason, lifetime.shutdown_grace, None))
 
     def _leave(self) -> None:
         post(self.box, Shutdown())
 
-    def _stop_hard(self) -> None:
+    def _force_shutdown(self) -> None:
         if self._slot is not None and self._slot.actor is not None:
-            self._slot.actor.stop(self.runtime.lifetime.hard or "host_cancelled")
+            self._slot.actor.stop(self.runtime.lifetime.forced or "host_cancelled")
 
     @enable_ki_protection
     async def _session(self, slot: _Slot) -> None:
         """The session's own task: open, answer, run, end."""
         outcome: SessionActor | AgentError = AgentClosed("the agent is closing: build and enter a new one")
         try:
-            with serving(self.runtime.lifetime), slot.opening, self.runtime.lifetime.work():
+            with owned_by(self.runtime.lifetime), slot.opening, self.runtime.lifetime.user_code():
                 outcome = await open_session(self.runtime, slot.question, slot.clock)
             if isinstance(outcome, SessionActor):
                 await self._run(slot, outcome)
@@ -142,13 +142,13 @@ class Guard:
                 outcome.end()
             else:
                 with slot.question.reply as reply:
-                    reply.answer(outcome)
+                    reply.send(outcome)
 
     async def _run(self, slot: _Slot, actor: SessionActor) -> None:
         slot.actor = actor
         reply: Reply[OpenedSession | AgentError] = slot.question.reply
         with reply:
-            wanted = not self._shutting_down and self.runtime.lifetime.hard is None and reply.answer(actor.opened())
+            wanted = not self._shutting_down and self.runtime.lifetime.forced is None and reply.send(actor.opened())
         if not wanted:
             post(actor.box, CloseSession(False, "dropped", None, None))
         await actor.run()

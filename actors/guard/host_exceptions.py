@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from ...messages.errors import AgentClosed, AgentCrashed
-from ..shared.user_code import INTERRUPTS, find, only_cancelled, split_cancelled
-from .supervisor import Server
+from ..shared.user_code import INTERRUPTS, find_exception, only_cancelled, split_cancelled
+from .supervisor import Supervisor
 
 
-def what_the_host_sees(
-    server: Server, group: BaseException | None, body: BaseException | None
+def host_exception(
+    supervisor: Supervisor, group: BaseException | None, body: BaseException | None
 ) -> BaseException | None:
     """Ctrl-C first, then a crash, then the body's own exception, then cancellation (semantics 3)."""
-    for place in (server.lifetime.interrupt, body, group):
-        if place is not None and (interrupt := find(place, INTERRUPTS)) is not None:
+    for place in (supervisor.lifetime.interrupt, body, group):
+        if place is not None and (interrupt := find_exception(place, INTERRUPTS)) is not None:
             return interrupt
     if body is not None and not isinstance(body, Exception) and split_cancelled(body)[0] is None:
         return body
-    if server.crash is not None:
-        return _crashed(server.crash, body)
+    if supervisor.crash is not None:
+        return _crashed(supervisor.crash, body)
     if body is not None and not only_cancelled(body):
         return body
     if group is not None:
         return _bare(group)
-    return server.entry_error
+    return supervisor.entry_error
 
 
 def _crashed(crash: BaseException, body: BaseException | None) -> AgentCrashed:

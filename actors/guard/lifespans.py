@@ -1,6 +1,6 @@
 """What lives as long as the agent, each in a task of its own: plugins, and providers and storages that can be entered.
 
-From the start to the end of its life an attachment stays in one task, because scopes and nurseries that it opens belong
+From the start to the end of its life an lifespan stays in one task, because scopes and nurseries that it opens belong
 to that task (semantics 2, signatures of ports).
 """
 
@@ -15,13 +15,13 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ...core.ports.protocols import Plugin
-from ..shared.deadlock import serving
+from ..shared.deadlock import owned_by
 from ..shared.lifetime import Lifetime
 from ..shared.user_code import UserCodeError, call_user
 
 
 @attrs.define(eq=False)
-class Attachment:
+class Lifespan:
     """One of them. ``ready`` and ``gone`` are set in any case; ``error`` says what went wrong on the way in or out."""
 
     name: str
@@ -39,7 +39,7 @@ class Attachment:
     async def run(self) -> None:
         """The task."""
         try:
-            with serving(self.lifetime), self.scope:
+            with owned_by(self.lifetime), self.scope:
                 await call_user(self.lifetime, self.enter)
                 self.entered = True
                 self.ready.set()
@@ -52,16 +52,16 @@ class Attachment:
             self.gone.set()
 
 
-def plugin_attachment(plugin: Plugin, config: Any, lifetime: Lifetime) -> Attachment:
+def plugin_lifespan(plugin: Plugin, config: Any, lifetime: Lifetime) -> Lifespan:
     """A plugin: initialize ... shutdown."""
-    return Attachment(f"plugin {plugin.id}", lifetime, lambda: plugin.initialize(config), plugin.shutdown)
+    return Lifespan(f"plugin {plugin.id}", lifetime, lambda: plugin.initialize(config), plugin.shutdown)
 
 
-def resource_attachments(parts: list[Any], lifetime: Lifetime) -> list[Attachment]:
+def resource_lifespans(parts: list[Any], lifetime: Lifetime) -> list[Lifespan]:
     """The registered providers and storages that are async context managers, each once."""
     unique = {id(part): part for part in parts if part is not None}.values()
     return [
-        Attachment(type(part).__name__, lifetime, part.__aenter__, partial(part.__aexit__, None, None, None))
+        Lifespan(type(part).__name__, lifetime, part.__aenter__, partial(part.__aexit__, None, None, None))
         for part in unique
         if hasattr(part, "__aenter__") and hasattr(part, "__aexit__")
     ]

@@ -39,7 +39,7 @@ class AgentStatistics:
     """Names of tools that did not stop when they had to; their tasks still run."""
     peak_tools: int
     """The most tools that ever ran at once."""
-    lent_threads: int
+    extra_threads: int
     """Threads that do not count against the limit, because their tool was left behind."""
     unsaved_events: int
     """Events that the session storage has not acknowledged."""
@@ -82,7 +82,7 @@ def statistics(runtime: Runtime, guard: Guard) -> AgentStatistics:
     pool, recorder = runtime.pool, runtime.recorder
     session = guard.session
     turn = session.turn if session is not None else None
-    events = turn.desk.events if turn is not None else None
+    events = turn.context.events if turn is not None else None
     mailboxes = {
         "guard": _mailbox(guard.box),
         "tool pool": _mailbox(pool.jobs),

@@ -1,4 +1,4 @@
-"""All of an agent inside its one shield: enter the attachments, run the actors, close in order (semantics 2, 6.2)."""
+"""All of an agent inside its one shield: enter the lifespans, run the actors, close in order (semantics 2, 6.2)."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from ...messages.errors import AgentClosed, AgentError, PluginInitFailed
 from ..memory.extractor import MemoryExtractor
 from ..recorder.recorder import Recorder
 from ..session.runtime import Runtime
-from ..shared.deadlock import serving
+from ..shared.deadlock import owned_by
 from ..shared.hook_runner import HookRunner
 from ..shared.lifetime import Lifetime
 from ..shared.user_code import UserCodeError, call_sync, split_cancelled
 from ..tool_pool.pool import ToolPool
 from ..tool_pool.tool_threads import ToolThreads
 from .guard import Guard
-from .lifespans import Attachment, plugin_attachment, resource_attachments
+from .lifespans import Lifespan, plugin_lifespan, resource_lifespans
 
 logger: logging.Logger = logging.getLogger("youyou")
 
 
 @attrs.define(eq=False)
-class Server:
-    """Everything inside the shield, from the first attachment to the last."""
+class Supervisor:
+    """Everything inside the shield, from the first lifespan to the last."""
 
     registry: Registry
     lifetime: Lifetime
     runtime: Runtime
     guard: Guard
     hooks: HookRegistry
-    resources: list[Attachment]
-    plugins: list[Attachment]
+    resources: list[Lifespan]
+    plugins: list[Lifespan]
     ready: trio.Event = attrs.Factory(trio.Event)
-    served: trio.Event = attrs.Factory(trio.Event)
+    closed: trio.Event = attrs.Factory(trio.Event)
     watching: trio.CancelScope = attrs.Factory(trio.CancelScope)
     task: trio.lowlevel.Task | None = None
     entry_error: BaseException | None = None
@@ -56,7 +56,7 @@ class Server:
                 await trio.sleep_forever()
             finally:
                 if not self.watching.cancel_called:
-                    self.lifetime.stop_hard("host_cancelled")
+                    self.lifetime.force_shutdown("host_cancelled")
 
     @enable_ki_protection
     async def run(self) -> None:
@@ -68,62 +68,62 @@ class Server:
                     self.runtime.pool.home = home
                     home.start_soon(self._record, name="recorder")
                     await self._serve(home)
-                    self.served.set()
+                    self.closed.set()
                     self._warn_of_stuck()
                     home.cancel_scope.cancel("the agent is left")
         finally:
             self.watching.cancel("the agent is left")
             self.ready.set()
-            self.served.set()
+            self.closed.set()
 
     @enable_ki_protection
     async def _record(self) -> None:
         try:
-            with serving(self.lifetime):
+            with owned_by(self.lifetime):
                 await self.runtime.recorder.run()
         except Exception as exc:
             # Raised by `_serve`: the home nursery would cancel the plugins instead of leaving them.
             self.crash = exc
-            self.lifetime.stop_hard("host_cancelled")
+            self.lifetime.force_shutdown("host_cancelled")
             self._acting.cancel("the recorder crashed")
         finally:
             self._recorded.set()
 
     async def _serve(self, home: trio.Nursery) -> None:
-        entered: list[Attachment] = []
+        entered: list[Lifespan] = []
         try:
             if await self._enter(home, entered):
                 await self._act()
         except BaseException as exc:
             self.crash = split_cancelled(exc)[1] or self.crash
-            self.lifetime.stop_hard("host_cancelled")
+            self.lifetime.force_shutdown("host_cancelled")
             await self._close(entered)  # noqa: ASYNC102  the lifetime is the shield, with a deadline
             raise
         await self._close(entered)
         if self.crash is not None:
             raise self.crash
 
-    async def _enter(self, home: trio.Nursery, entered: list[Attachment]) -> bool:
+    async def _enter(self, home: trio.Nursery, entered: list[Lifespan]) -> bool:
         """Resources, then plugins, in order of registration. False: one failed, and the entry with it."""
-        for attachment in [*self.resources, *self.plugins]:
-            home.start_soon(attachment.run, name=attachment.name)
-            with self.lifetime.work():
-                await attachment.ready.wait()
-            if attachment.entered:
-                entered.append(attachment)
+        for lifespan in [*self.resources, *self.plugins]:
+            home.start_soon(lifespan.run, name=lifespan.name)
+            with self.lifetime.user_code():
+                await lifespan.ready.wait()
+            if lifespan.entered:
+                entered.append(lifespan)
                 continue
-            attachment.scope.cancel("the entry was cut")
-            self.entry_error = self._why_not_entered(attachment)
+            lifespan.scope.cancel("the entry was cut")
+            self.entry_error = self._why_not_entered(lifespan)
             return False
         return self._apply()
 
-    def _why_not_entered(self, attachment: Attachment) -> BaseException | None:
-        if attachment.error is None:
+    def _why_not_entered(self, lifespan: Lifespan) -> BaseException | None:
+        if lifespan.error is None:
             return AgentClosed("the agent was stopped before it was ready")
-        if attachment in self.resources:
-            return attachment.error.cause
-        failed = PluginInitFailed(f"{attachment.name}: initialize raised {attachment.error}")
-        failed.__cause__ = attachment.error.cause
+        if lifespan in self.resources:
+            return lifespan.error.cause
+        failed = PluginInitFailed(f"{lifespan.name}: initialize raised {lifespan.error}")
+        failed.__cause__ = lifespan.error.cause
         return failed
 
     def _apply(self) -> bool:
@@ -150,29 +150,29 @@ class Server:
         with self.runtime.pool.jobs, self.runtime.extractor.box:
             await self.guard.run()
 
-    async def _close(self, entered: list[Attachment]) -> None:
+    async def _close(self, entered: list[Lifespan]) -> None:
         """The last flush; then plugins, recorder and resources in reverse, each within its share of the time."""
         recorder = self.runtime.recorder
-        with self.lifetime.records():
+        with self.lifetime.flushing():
             try:
                 await recorder.flush_all()
             except AgentError as error:
                 logger.error("the agent is left with events that were not stored: %s", error)
         left = len(entered)
-        for attachment in reversed(entered):
-            if attachment in self.resources and not self._recorded.is_set():
+        for lifespan in reversed(entered):
+            if lifespan in self.resources and not self._recorded.is_set():
                 await self._end_recorder()
-            await self._leave(attachment, left)
+            await self._leave(lifespan, left)
             left -= 1
         recorder.close()
 
     async def _end_recorder(self) -> None:
         self.runtime.recorder.close()
-        with self.lifetime.records():
+        with self.lifetime.flushing():
             await self._recorded.wait()
 
-    async def _leave(self, attachment: Attachment, left: int) -> None:
-        if attachment.gone.is_set():
+    async def _leave(self, lifespan: Lifespan, left: int) -> None:
+        if lifespan.gone.is_set():
             return
         config = self.registry.config
         ours = trio.current_time() + config.plugin_timeout_ms / 1000
@@ -180,20 +180,20 @@ class Server:
 
         def tighten() -> None:
             # A stop that comes now shortens the step that is under way.
-            attachment.scope.deadline = min(ours, self.lifetime.share(left))
-            hard = self.lifetime.hard is not None
-            waiting.deadline = attachment.scope.deadline + (0 if hard else config.tool_patience_ms / 1000)
+            lifespan.scope.deadline = min(ours, self.lifetime.share(left))
+            hard = self.lifetime.forced is not None
+            waiting.deadline = lifespan.scope.deadline + (0 if hard else config.tool_patience_ms / 1000)
 
         tighten()
-        self.lifetime.on_hard.append(tighten)
-        attachment.leaving.set()
+        self.lifetime.on_forced.append(tighten)
+        lifespan.leaving.set()
         with waiting:
-            await attachment.gone.wait()
-        self.lifetime.on_hard.remove(tighten)
-        if attachment.error is not None:
-            logger.error("%s failed while it was left: %s", attachment.name, attachment.error)
-        elif not attachment.gone.is_set() or attachment.scope.cancelled_caught:
-            logger.error("%s did not end in time", attachment.name)
+            await lifespan.gone.wait()
+        self.lifetime.on_forced.remove(tighten)
+        if lifespan.error is not None:
+            logger.error("%s failed while it was left: %s", lifespan.name, lifespan.error)
+        elif not lifespan.gone.is_set() or lifespan.scope.cancelled_caught:
+            logger.error("%s did not end in time", lifespan.name)
 
     def _warn_of_stuck(self) -> None:
         names = sorted(set(self.runtime.pool.stuck.values()))
@@ -207,8 +207,8 @@ class Server:
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
-def make_server(registry: Registry) -> Server:
-    """The server of an agent that has not begun."""
+def make_supervisor(registry: Registry) -> Supervisor:
+    """The supervisor of an agent that has not begun."""
     config = registry.config
     lifetime = Lifetime(config.shutdown_grace_ms / 1000, config.closing_ms / 1000)
     hooks = HookRegistry()
@@ -226,5 +226,5 @@ def make_server(registry: Registry) -> Server:
         MemoryExtractor(lifetime),
     )
     parts = [*registry.providers, registry.session_storage, registry.memory_storage]
-    plugins = [plugin_attachment(plugin, plugin_config, lifetime) for plugin, plugin_config in registry.plugins]
-    return Server(registry, lifetime, runtime, Guard(runtime), hooks, resource_attachments(parts, lifetime), plugins)
+    plugins = [plugin_lifespan(plugin, plugin_config, lifetime) for plugin, plugin_config in registry.plugins]
+    return Supervisor(registry, lifetime, runtime, Guard(runtime), hooks, resource_lifespans(parts, lifetime), plugins)

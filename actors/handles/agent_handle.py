@@ -93,7 +93,7 @@ class Agent:
             return asked[0]
 
         try:
-            answer = await ask(self._guard, question, disown=_drop)
+            answer = await ask(self._guard, question, on_abandoned=_drop)
         except trio.Cancelled:
             post(self._guard, GaveUp(asked[0]))
             raise
@@ -118,7 +118,7 @@ class Agent:
         grace = check_grace(grace)
         if not self._served.is_set():
             refuse_waiting(self._runtime.lifetime, "agent.shutdown()")
-        self._runtime.lifetime.leave(grace)
+        self._runtime.lifetime.shut_down(grace)
         await self._served.wait()
 
     async def closed(self) -> None:

@@ -42,12 +42,12 @@ class RunningTurn:
     @property
     def turn_id(self) -> str:
         """Unique among all turns."""
-        return self._turn.desk.turn_id
+        return self._turn.context.turn_id
 
     @property
     def status(self) -> TurnStatus:
         """Where the turn stands. The final ones are set when the terminal event is queued."""
-        status: TurnStatus = self._turn.desk.control.status.value
+        status: TurnStatus = self._turn.context.control.status.value
         return status
 
     @enable_ki_protection
@@ -72,7 +72,7 @@ class RunningTurn:
             WrongTrioRun: called outside the run that the turn belongs to.
         """
         check_run(self._token, "a turn")
-        return self._turn.desk.control.cancel("cancelled", check_grace(grace))
+        return self._turn.context.control.cancel("cancelled", check_grace(grace))
 
     @enable_ki_protection
     def steer(self, input: UserInput | Content) -> bool:
@@ -86,13 +86,13 @@ class RunningTurn:
         """
         check_run(self._token, "a turn")
         setup = self._turn.state.setup
-        return self._turn.desk.control.steer(check_input(input, setup.model, setup.registry.skills))
+        return self._turn.context.control.steer(check_input(input, setup.model, setup.registry.skills))
 
     @enable_ki_protection
     def detach(self) -> None:
         """Stop reading: the turn runs on, its events are not kept. Sync, idempotent."""
         check_run(self._token, "a turn")
-        self._turn.desk.events.reader_gone()
+        self._turn.context.events.reader_gone()
 
     @enable_ki_protection
     async def result(self) -> TurnResult:
@@ -109,12 +109,12 @@ class RunningTurn:
         check_run(self._token, "a turn")
         turn = self._turn
         if not turn.ended.is_set():
-            refuse_waiting(turn.desk.lifetime, "turn.result()")
+            refuse_waiting(turn.context.lifetime, "turn.result()")
         if self._reader in (None, trio.lowlevel.current_task()):
-            turn.desk.events.reader_gone()
+            turn.context.events.reader_gone()
         else:
             # Another task reads: nothing of its is thrown away, and nothing waits for it.
-            turn.desk.events.open_gate()
+            turn.context.events.open_gate()
         await turn.ended.wait()
         assert turn.result is not None
         return turn.result
@@ -125,15 +125,15 @@ class RunningTurn:
     @enable_ki_protection
     async def __anext__(self) -> AgentEvent:
         check_run(self._token, "a turn")
-        events = self._turn.desk.events
+        events = self._turn.context.events
         self._reader = trio.lowlevel.current_task()
         self._read += 1
         if self._read % events.size == 0 or not len(events):
             await trio.lowlevel.checkpoint()
         while (event := events.take()) is None:
-            if not events.over:
-                refuse_waiting(self._turn.desk.lifetime, "reading the turn's events")
-            if not await events.news():
+            if not events.closed:
+                refuse_waiting(self._turn.context.lifetime, "reading the turn's events")
+            if not await events.wait_readable():
                 raise StopAsyncIteration
         return event  # noqa: ASYNC910  a checkpoint once per buffer, and whenever there is nothing to read
 
@@ -146,14 +146,14 @@ class RunningTurn:
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if not self._turn.ended.is_set():
-            self._turn.desk.control.cancel("cancelled")
-            refuse_waiting(self._turn.desk.lifetime, "leaving the turn's block")
+            self._turn.context.control.cancel("cancelled")
+            refuse_waiting(self._turn.context.lifetime, "leaving the turn's block")
         await self._turn.ended.wait()  # noqa: ASYNC102  a cancelled host leaves at once
 
     def __del__(self) -> None:
         if hasattr(self, "_turn") and not self._turn.ended.is_set():
             with suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(self._turn.desk.events.reader_gone)
+                self._token.run_sync_soon(self._turn.context.events.reader_gone)
 
     def __repr__(self) -> str:
         return f"<RunningTurn {self.turn_id[:8]} {self.status}>"

@@ -21,8 +21,8 @@ from ...messages.history import Message
 from ..session.requests import CloseSession, OpenedSession, SetTitle, StartTurn
 from ..session.runtime import Runtime
 from ..shared.deadlock import check_run, refuse_waiting
-from ..shared.mailbox import Reply, ask, insist, post
-from ..shared.user_code import INTERRUPTS, find
+from ..shared.mailbox import Reply, ask, post, post_and_wait
+from ..shared.user_code import INTERRUPTS, find_exception
 from ..turn.turn_actor import Turn
 from .running_turn import RunningTurn
 
@@ -103,7 +103,7 @@ class Session:
 
     async def _ask_turn(self, question: Callable[[Reply[Turn | AgentError]], StartTurn]) -> Turn | AgentError:
         try:
-            return await ask(self._opened.mailbox, question, disown=_disown)
+            return await ask(self._opened.mailbox, question, on_abandoned=_disown)
         except AgentClosed:
             raise self._too_late() from None
 
@@ -131,7 +131,7 @@ class Session:
             raise self._too_late()
 
     def _too_late(self) -> AgentError:
-        if not self._closed and self._runtime.lifetime.leaving.is_set():
+        if not self._closed and self._runtime.lifetime.shutting_down.is_set():
             return AgentClosed("the agent is closing: build and enter a new one")
         return SessionClosed("the session is closed: open a new one with agent.new_session()")
 
@@ -153,7 +153,7 @@ class Session:
         grace = check_grace(grace)
         refuse_waiting(self._runtime.lifetime, "session.close()")
         self._closed = True
-        error: AgentError | None = await insist(
+        error: AgentError | None = await post_and_wait(
             self._opened.mailbox, lambda reply: CloseSession(True, "session_closed", grace, reply)
         )
         if error is not None:
@@ -177,7 +177,7 @@ class Session:
     ) -> None:
         # Left by a cancellation or Ctrl-C there is nothing to wait for here: the runtime's own bound does that.
         cancelled = trio.current_effective_deadline() == -math.inf
-        if cancelled or (exc is not None and find(exc, (*INTERRUPTS, trio.Cancelled)) is not None):
+        if cancelled or (exc is not None and find_exception(exc, (*INTERRUPTS, trio.Cancelled)) is not None):
             self._drop()
             return  # noqa: ASYNC910  the cancellation that is under way must not be replaced
         try:
@@ -210,4 +210,4 @@ class Session:
 
 def _disown(answer: Turn | AgentError) -> None:
     if isinstance(answer, Turn):
-        answer.desk.control.cancel("dropped")
+        answer.context.control.cancel("dropped")

@@ -28,16 +28,16 @@ from ...messages.errors import AgentError, MemoryStorageError
 from ...messages.history import Message, UserMessage
 from ...messages.hook_payloads import utc_now
 from ...messages.records import Memory
-from ..shared.deadlock import serving
+from ..shared.deadlock import owned_by
 from ..shared.lifetime import Lifetime
-from ..shared.mailbox import Reply, post, refuse_all
-from ..shared.model_stream import Quiet, Response, read_response
+from ..shared.mailbox import Reply, close_all, post
+from ..shared.model_stream import NullSink, Response, read_response
 from ..shared.user_code import UserCodeError, call_sync, call_user
-from ..turn.memory_search import memory_error
+from .memory_search import memory_error
 
 logger: logging.Logger = logging.getLogger("youyou")
 
-Said = Sequence[tuple[int, Message]]
+NumberedMessages = Sequence[tuple[int, Message]]
 
 
 @attrs.frozen(eq=False)
@@ -50,15 +50,15 @@ class Extracted:
 
 @attrs.frozen(eq=False)
 class Extract:
-    """To the extractor: take in what was said. Who waits has a ``reply``; otherwise ``tell`` gets the answer.
+    """To the extractor: take in what was said. Who waits has a ``reply``; otherwise ``on_extracted`` gets the answer.
 
     ``scope``: around the work, now or later; cancelled by who no longer wants it.
     """
 
     setup: SessionSetup
     session_id: str
-    said: Said
-    tell: Callable[[Extracted], object]
+    messages: NumberedMessages
+    on_extracted: Callable[[Extracted], object]
     reply: Reply[Extracted] | None
     scope: trio.CancelScope = attrs.Factory(trio.CancelScope)
 
@@ -70,11 +70,11 @@ class MemoryFeed:
     extractor: MemoryExtractor
     setup: SessionSetup
     session_id: str
-    tell: Callable[[Extracted], object] = lambda _: None
+    on_extracted: Callable[[Extracted], object] = lambda _: None
     _said: list[tuple[int, Message]] = attrs.Factory(list)
     _handed_over: WeakSet[Extract] = attrs.Factory(WeakSet)
 
-    def see(self, seq: int, message: Message) -> None:
+    def observe(self, seq: int, message: Message) -> None:
         """A message was stored under this number. Sync."""
         if self.setup.registry.memory_storage is not None:
             self._said.append((seq, message))
@@ -106,7 +106,7 @@ class MemoryFeed:
     def _hand_over(self, reply: Reply[Extracted] | None) -> bool:
         """Whether the extractor is there to take it."""
         said, self._said = tuple(self._said), []
-        request = Extract(self.setup, self.session_id, said, self.tell, reply)
+        request = Extract(self.setup, self.session_id, said, self.on_extracted, reply)
         self._handed_over.add(request)
         return post(self.extractor.box, request)
 
@@ -128,27 +128,27 @@ class MemoryExtractor:
     async def run(self) -> None:
         """The actor: until its mailbox is closed."""
         try:
-            with serving(self.lifetime):
+            with owned_by(self.lifetime):
                 async for request in self._inbox:
                     extracted = await self._take_in(request)
                     if request.reply is None:
-                        request.tell(extracted)
+                        request.on_extracted(extracted)
                     else:
                         with request.reply as reply:
-                            reply.answer(extracted)
+                            reply.send(extracted)
         finally:
-            refuse_all(self._inbox)
+            close_all(self._inbox)
 
     async def _take_in(self, request: Extract) -> Extracted:
         # By number: what a resumed session read again from its log may still be here.
-        said = sorted({**dict(self._backlog.pop(request.session_id, [])), **dict(request.said)}.items())
+        said = sorted({**dict(self._backlog.pop(request.session_id, [])), **dict(request.messages)}.items())
         if not said:
             return Extracted(None, None)
         timeout = request.setup.config.memory_timeout_ms / 1000
         error: AgentError = MemoryStorageError(
             f"extracting memories took longer than {timeout:g} s; it is tried again later"
         )
-        with request.scope, self.lifetime.work(trio.current_time() + timeout):
+        with request.scope, self.lifetime.user_code(trio.current_time() + timeout):
             try:
                 await self._extract(request, [message for _, message in said])
             except AgentError as failure:
@@ -189,5 +189,5 @@ class MemoryExtractor:
         text = extraction_text(messages, shown, int(model.context_window * config.compact_threshold))
         chat = ChatRequest(model.id, SystemPrompt(extraction_prompt()), (UserMessage(text),))
         response = Response(new_id())
-        await read_response(self.lifetime, provider, chat, response, Quiet(), config.stream_idle_timeout_ms / 1000)
+        await read_response(self.lifetime, provider, chat, response, NullSink(), config.stream_idle_timeout_ms / 1000)
         return response.text

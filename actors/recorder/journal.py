@@ -3,7 +3,7 @@
 One place gives each stored event its number, so that log and history cannot drift apart. Results are stored the moment
 they are there and enter history in the model's order.
 
-    journal.keep(UserMessage("hello"))                      # history and log, one batch
+    journal.append(UserMessage("hello"))                      # history and log, one batch
     await journal.flush()                                   # acknowledged
 """
 
@@ -44,15 +44,15 @@ class Journal:
         self._log = self.recorder.log_of(self.session_id)
         self._seen_failures = self._log.failures
 
-    def keep(self, *messages: Message) -> int:
+    def append(self, *messages: Message) -> int:
         """Into history and log, as one batch. Sync. The mark to flush."""
-        return self.post(*[self.transcript.append(message) for message in messages])
+        return self.append_log_only(*[self.transcript.append(message) for message in messages])
 
-    def note(self, key: str, value: object) -> int:
+    def append_metadata(self, key: str, value: object) -> int:
         """A fact that is no message. Sync. The mark to flush."""
-        return self.post(Metadata(key, clean_json(value)))
+        return self.append_log_only(Metadata(key, clean_json(value)))
 
-    def post(self, *payloads: SessionEventPayload) -> int:
+    def append_log_only(self, *payloads: SessionEventPayload) -> int:
         """Into the log alone. Sync. The mark to flush."""
         events = [SessionEvent(seq, utc_now(), payload) for seq, payload in enumerate(payloads, self.next_seq)]
         self.next_seq += len(events)

@@ -183,7 +183,7 @@ class Recorder:
 
     async def _save(self, log: SessionLog, batch: tuple[SessionEvent, ...]) -> bool:
         assert self.storage is not None
-        with self.lifetime.records(), trio.move_on_after(self.timeout) as limit:
+        with self.lifetime.flushing(), trio.move_on_after(self.timeout) as limit:
             try:
                 await call_user(self.lifetime, self.storage.save_events, log.session_id, batch)
             except UserCodeError as error:
@@ -203,18 +203,18 @@ class Recorder:
     async def _read(self, load: _Load) -> None:
         with load.reply as reply:
             if self.storage is None:
-                reply.answer(None)
+                reply.send(None)
                 return
-            with trio.move_on_after(self.timeout), self.lifetime.work():
+            with trio.move_on_after(self.timeout), self.lifetime.user_code():
                 try:
                     stored = await call_user(self.lifetime, self.storage.load_session, load.session_id)
                     if stored is not None:
                         stored = call_sync(self.lifetime, items_of, stored, SessionEvent)
-                    reply.answer(self.log_of(load.session_id).joined(stored))
+                    reply.send(self.log_of(load.session_id).joined(stored))
                 except UserCodeError as error:
-                    reply.answer(_storage_error("loading", error))
+                    reply.send(_storage_error("loading", error))
                 return
-            reply.answer(StorageError(f"loading took longer than {self.timeout:g} s"))
+            reply.send(StorageError(f"loading took longer than {self.timeout:g} s"))
 
 
 def _storage_error(doing: str, error: UserCodeError) -> AgentError:

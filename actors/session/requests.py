@@ -56,7 +56,7 @@ class SessionEnded:
 
 @attrs.frozen(eq=False)
 class Shutdown:
-    """To the guard: end the session and admit no other. Said again when the grace gets shorter."""
+    """To the guard: end the session and admit no other. Sent again when the grace gets shorter."""
 
 
 GuardCommand: TypeAlias = OpenSession | GaveUp | SessionEnded | Shutdown

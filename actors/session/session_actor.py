@@ -23,14 +23,14 @@ from ...messages.errors import AgentError, InvalidInput, TurnBusy
 from ...messages.events import ErrorEvent
 from ...messages.hook_payloads import SessionEnd
 from ..memory.extractor import Extracted, MemoryFeed
-from ..shared.deadlock import serving
+from ..shared.deadlock import owned_by
 from ..shared.event_stream import EventStream
-from ..shared.mailbox import Reply, post, refuse_all
-from ..shared.outcome import Control, StopClock
-from ..turn.pipeline import Steps
+from ..shared.mailbox import Reply, close_all, post
+from ..shared.outcome import StopClock, TurnControl
+from ..turn.pipeline import PipelineRun
 from ..turn.session_state import SessionState
 from ..turn.turn_actor import Turn
-from ..turn.turn_context import Desk
+from ..turn.turn_context import TurnContext
 from .requests import CloseSession, Finished, OpenedSession, SessionCommand, SetTitle, StartTurn, TurnEnded
 from .runtime import Runtime
 
@@ -60,7 +60,7 @@ class SessionActor:
     def __attrs_post_init__(self) -> None:
         # Unbounded, because each message has a sender that waits for its answer, or is the end of a turn.
         self.box, self._inbox = trio.open_memory_channel[SessionCommand](math.inf)
-        self.feed.tell = lambda extracted: post(self.box, extracted)
+        self.feed.on_extracted = lambda extracted: post(self.box, extracted)
 
     def opened(self) -> OpenedSession:
         """What a handle gets."""
@@ -74,7 +74,7 @@ class SessionActor:
     @enable_ki_protection
     async def run(self) -> None:
         """The actor: until it is closed and its last turn has ended."""
-        with serving(self.runtime.lifetime):
+        with owned_by(self.runtime.lifetime):
             async with trio.open_nursery() as self._tasks:
                 async for command in self._inbox:
                     if self._handle(command):
@@ -93,7 +93,7 @@ class SessionActor:
                 self._start_next()
             case SetTitle():
                 with command.reply as reply:
-                    reply.answer(self.state.set_title(command.title))
+                    reply.send(self.state.set_title(command.title))
             case CloseSession():
                 self._close(command)
             case Extracted():
@@ -110,9 +110,9 @@ class SessionActor:
             if self.closing:
                 return  # no answer: the handle says whether it is the session or the agent that is closed
             if self.turn is not None and not self.turn.ended.is_set() and not command.queue:
-                reply.answer(
+                reply.send(
                     TurnBusy(
-                        f"turn {self.turn.desk.turn_id[:8]} is still running: wait for turn.result(), cancel it, "
+                        f"turn {self.turn.context.turn_id[:8]} is still running: wait for turn.result(), cancel it, "
                         "or send with queue=True"
                     )
                 )
@@ -120,23 +120,21 @@ class SessionActor:
                 try:
                     turn = self._make_turn(command)
                 except AgentError as error:
-                    reply.answer(error)
+                    reply.send(error)
                     return
-                if reply.answer(turn):
+                if reply.send(turn):
                     self._queue.append((turn, command.context))
                     self._start_next()
 
     def _make_turn(self, command: StartTurn) -> Turn:
         runtime, state = self.runtime, self.state
-        user_input, steps = command.user_input, Steps()
+        user_input, steps = command.user_input, PipelineRun()
         if user_input is None:
             user_input, steps = self._unfinished()
         turn_id = new_id()
-        stream = EventStream(
-            state.session_id, turn_id, state.numbering, state.setup.config.event_buffer, on_over=lambda: None
-        )
-        control = Control(StopClock(state.setup.config.hook_timeout_ms / 1000), stream.open_gate)
-        desk = Desk(
+        stream = EventStream(state.session_id, turn_id, state.numbering, state.setup.config.event_buffer)
+        control = TurnControl(StopClock(state.setup.config.hook_timeout_ms / 1000), stream.open_gate)
+        desk = TurnContext(
             turn_id,
             runtime.lifetime,
             state.setup,
@@ -151,11 +149,11 @@ class SessionActor:
         control.on_queued_cancel = turn.end_unstarted
         return turn
 
-    def _unfinished(self) -> tuple[UserInput, Steps]:
+    def _unfinished(self) -> tuple[UserInput, PipelineRun]:
         unfinished = self.state.unfinished
         if unfinished is None:
             raise InvalidInput("no pipeline of this session is unfinished: send a message instead")
-        return unfinished.user_input, Steps(dict(unfinished.outputs), unfinished.turn_id)
+        return unfinished.user_input, PipelineRun(dict(unfinished.outputs), unfinished.turn_id)
 
     def _start_next(self) -> None:
         while self.turn is None and self._queue:
@@ -187,15 +185,15 @@ class SessionActor:
         """Stop what runs and what is queued. Sync; also called by the hard stop."""
         self.clock.ask(grace)
         if self.turn is not None:
-            self.turn.desk.control.cancel(reason, grace)
+            self.turn.context.control.cancel(reason, grace)
         for turn, _ in self._queue:
-            turn.desk.control.cancel(reason, grace)
+            turn.context.control.cancel(reason, grace)
 
     def _note_extraction(self, extracted: Extracted) -> None:
         if extracted.seq is not None:
-            self.state.journal.note("memory_mark", {"seq": extracted.seq})
+            self.state.journal.append_metadata("memory_mark", {"seq": extracted.seq})
         if extracted.error is not None and self.turn is not None:
-            self.turn.desk.events.put(ErrorEvent(extracted.error))
+            self.turn.context.events.put(ErrorEvent(extracted.error))
 
     @enable_ki_protection
     async def _finish(self) -> None:
@@ -203,13 +201,13 @@ class SessionActor:
         error: AgentError | None = None
         lifetime, state = self.runtime.lifetime, self.state
         try:
-            with serving(lifetime):
-                if self._orderly and lifetime.hard is None:
-                    with lifetime.work():
+            with owned_by(lifetime):
+                if self._orderly and lifetime.forced is None:
+                    with lifetime.user_code():
                         event = SessionEnd(len(state.journal.transcript.history), session_id=state.session_id)
                         await self.runtime.hooks.after(event, self.clock)
                         await self._extract()
-                with lifetime.records():
+                with lifetime.flushing():
                     await state.journal.flush()
         except AgentError as failure:
             error = failure
@@ -225,7 +223,7 @@ class SessionActor:
     def end(self) -> None:
         """Answer everybody who waits. Sync: called when the slot is free."""
         self.ended.set()
-        refuse_all(self._inbox)
+        close_all(self._inbox)
         for reply in self._closers:
             with reply:
-                reply.answer(self._close_error)
+                reply.send(self._close_error)

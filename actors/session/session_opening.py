@@ -10,7 +10,7 @@ from ...core.history.transcript import Transcript
 from ...core.profiles.modes import Pipeline
 from ...core.randomness import new_id
 from ...core.resume import Resumed, resume
-from ...core.session_setup import SessionSetup, set_up
+from ...core.session_setup import SessionSetup, resolve_setup
 from ...messages.codec import converter
 from ...messages.errors import HookAborted, SessionNotFound
 from ...messages.history import ToolCall
@@ -40,7 +40,7 @@ async def open_session(runtime: Runtime, question: OpenSession, clock: StopClock
 
 
 async def _begin(runtime: Runtime, config: SessionConfig, clock: StopClock) -> SessionActor:
-    setup = set_up(runtime.registry, config)
+    setup = resolve_setup(runtime.registry, config)
     session_id = new_id()
     outcome = await runtime.hooks.before(SessionStart(session_id=session_id), clock)
     if outcome.error is not None:
@@ -48,7 +48,7 @@ async def _begin(runtime: Runtime, config: SessionConfig, clock: StopClock) -> S
     if outcome.abort is not None:
         raise HookAborted(f"a SessionStart hook refused the session: {outcome.abort}")
     actor = _actor(runtime, setup, session_id, clock)
-    actor.state.journal.note("session_config", converter.unstructure(config))
+    actor.state.journal.append_metadata("session_config", converter.unstructure(config))
     return actor
 
 
@@ -60,7 +60,7 @@ async def _resume(runtime: Runtime, session_id: str, clock: StopClock) -> Sessio
         )
         raise SessionNotFound(f"there is no session {session_id!r}: {where}")
     resumed = resume(events, runtime.registry.config.notices)
-    setup = set_up(runtime.registry, resumed.config or SessionConfig())
+    setup = resolve_setup(runtime.registry, resumed.config or SessionConfig())
     actor = _actor(runtime, setup, session_id, clock)
     _restore(actor, resumed, events)
     return actor
@@ -83,8 +83,8 @@ def _restore(actor: SessionActor, resumed: Resumed, events: Sequence[SessionEven
         state.unfinished = unfinished_of(resumed.last_turn, state.setup.mode)
     for event in events:
         if event.seq > resumed.memory_mark and not isinstance(event.payload, Metadata):
-            actor.feed.see(event.seq, event.payload)
-    state.journal.post(*resumed.synthetic)
+            actor.feed.observe(event.seq, event.payload)
+    state.journal.append_log_only(*resumed.synthetic)
 
 
 def _actor(runtime: Runtime, setup: SessionSetup, session_id: str, clock: StopClock) -> SessionActor:
@@ -92,5 +92,5 @@ def _actor(runtime: Runtime, setup: SessionSetup, session_id: str, clock: StopCl
     journal = Journal(session_id, transcript, runtime.recorder)
     state = SessionState(setup, journal)
     feed = MemoryFeed(runtime.extractor, setup, session_id)
-    journal.on_message = feed.see
+    journal.on_message = feed.observe
     return SessionActor(runtime, state, feed, clock)

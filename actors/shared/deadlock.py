@@ -16,35 +16,35 @@ import trio
 
 from ...messages.errors import WouldDeadlock, WrongTrioRun
 
-_working_for: WeakKeyDictionary[trio.lowlevel.Task, object] = WeakKeyDictionary()
+_owners: WeakKeyDictionary[trio.lowlevel.Task, object] = WeakKeyDictionary()
 _thread_of: ContextVar[object] = ContextVar("youyou_thread_of", default=None)
 
 
 @contextmanager
-def serving(agent: object) -> Iterator[None]:
+def owned_by(agent: object) -> Iterator[None]:
     """Mark the current task as working for ``agent``."""
     task = trio.lowlevel.current_task()
-    before = _working_for.get(task)
-    _working_for[task] = agent
+    before = _owners.get(task)
+    _owners[task] = agent
     try:
         yield
     finally:
         if before is None:
-            del _working_for[task]
+            del _owners[task]
         else:
-            _working_for[task] = before
+            _owners[task] = before
 
 
-def serving_in_thread(agent: object) -> None:
+def owned_by_in_thread(agent: object) -> None:
     """Mark what the current worker thread calls through Trio as working for ``agent``."""
     _thread_of.set(agent)
 
 
-def serves(agent: object) -> bool:
+def is_owned_by(agent: object) -> bool:
     """Whether the current task, or one that it descends from, works for ``agent``."""
     task: trio.lowlevel.Task | None = trio.lowlevel.current_task()
     while task is not None:
-        if _working_for.get(task) is agent:
+        if _owners.get(task) is agent:
             return True
         parent = task.parent_nursery.parent_task if task.parent_nursery is not None else None
         # A context is handed on to tasks of the host's as well, but those do not hang right below Trio's own root.
@@ -56,7 +56,7 @@ def serves(agent: object) -> bool:
 
 def refuse_waiting(agent: object, what: str) -> None:
     """Raise `WouldDeadlock` where waiting for ``what`` would be waiting for oneself."""
-    if serves(agent):
+    if is_owned_by(agent):
         raise WouldDeadlock(
             f"{what} waits for the very hook, tool or port that calls it; cancel() is fine here, "
             "but wait in a task of the host"

@@ -10,7 +10,6 @@ turn runs; from the moment of a stop nothing here blocks. Deltas cost no task sw
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 
 import attrs
 import trio
@@ -32,7 +31,7 @@ class Numbering:
 
 
 @attrs.define(eq=False)
-class _Slot:
+class _QueuedEvent:
     event: AgentEvent
 
 
@@ -44,28 +43,27 @@ class EventStream:
     turn_id: str
     numbering: Numbering
     size: int
-    on_over: Callable[[], None]
-    free: bool = False
-    deaf: bool = False
-    over: bool = False
+    unbounded: bool = False
+    detached: bool = False
+    closed: bool = False
     dropped: int = 0
     peak: int = 0
-    _items: deque[_Slot] = attrs.Factory(deque)
-    _progress: dict[str, _Slot] = attrs.Factory(dict)
+    _items: deque[_QueuedEvent] = attrs.Factory(deque)
+    _progress: dict[str, _QueuedEvent] = attrs.Factory(dict)
     _since_checkpoint: int = 0
-    _room: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
-    _news: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
+    _writable: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
+    _readable: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
 
     def __len__(self) -> int:
         return len(self._items)
 
     @property
-    def _has_room(self) -> bool:
-        return self.free or self.deaf or len(self._items) < self.size
+    def _has_capacity(self) -> bool:
+        return self.unbounded or self.detached or len(self._items) < self.size
 
     def offer(self, payload: AgentEventPayload) -> bool:
         """Put if there is room. Sync. False: call ``emit``, it is also time for a checkpoint."""
-        if not self._has_room or self._since_checkpoint >= self.size:
+        if not self._has_capacity or self._since_checkpoint >= self.size:
             return False
         self._since_checkpoint += 1
         self.put(payload)
@@ -74,33 +72,33 @@ class EventStream:
     async def emit(self, payload: AgentEventPayload) -> None:
         """Wait for room, then put. A checkpoint. If `trio.Cancelled` comes out, the event was not emitted."""
         self._since_checkpoint = self.size
-        await self.wait_for_room()
+        await self.wait_for_capacity()
         self.put(payload)
 
-    async def wait_for_room(self) -> None:
+    async def wait_for_capacity(self) -> None:
         """Wait until a put keeps within the bound. A checkpoint when there is no room, and once per buffer."""
-        if self._has_room and self._since_checkpoint < self.size:
+        if self._has_capacity and self._since_checkpoint < self.size:
             self._since_checkpoint += 1
             return
         await trio.lowlevel.checkpoint()
-        while not self._has_room:
-            await self._room.park()
+        while not self._has_capacity:
+            await self._writable.park()
         self._since_checkpoint = 0
 
     def put(self, payload: AgentEventPayload) -> None:
         """Number and put. Sync, never blocks: for what must be said on the way out."""
-        if self.over:
+        if self.closed:
             return
         event = AgentEvent(self.session_id, self.turn_id, utc_now(), self.numbering.next(), payload)
-        if self.deaf:
+        if self.detached:
             self.dropped += 1
             return
-        slot = _Slot(event)
+        slot = _QueuedEvent(event)
         self._items.append(slot)
         self.peak = max(self.peak, len(self._items))
         if isinstance(payload, ToolProgress):
             self._progress[payload.call_id] = slot
-        self._news.unpark()
+        self._readable.unpark()
 
     def progress(self, call_id: str, value: object) -> None:
         """The newest progress of a call takes the place of an unread older one. Sync."""
@@ -112,26 +110,25 @@ class EventStream:
 
     def terminal(self, payload: AgentEventPayload) -> None:
         """The last event. Sync; a second call does nothing."""
-        if not self.over:
+        if not self.closed:
             self.open_gate()
             self.put(payload)
-            self.over = True
-            self.on_over()
-            self._news.unpark_all()
+            self.closed = True
+            self._readable.unpark_all()
 
     def open_gate(self) -> None:
         """From now on nothing blocks."""
-        self.free = True
-        self._room.unpark_all()
+        self.unbounded = True
+        self._writable.unpark_all()
 
     def reader_gone(self) -> None:
         """Nobody will read: let the turn run on, and count what is not read."""
-        self.deaf = True
+        self.detached = True
         self.dropped += len(self._items)
         self._items.clear()
         self._progress.clear()
-        self._room.unpark_all()
-        self._news.unpark_all()
+        self._writable.unpark_all()
+        self._readable.unpark_all()
 
     def take(self) -> AgentEvent | None:
         """The next event, if there is one. Sync."""
@@ -141,14 +138,14 @@ class EventStream:
         payload = slot.event.payload
         if isinstance(payload, ToolProgress) and self._progress.get(payload.call_id) is slot:
             del self._progress[payload.call_id]
-        self._room.unpark()
+        self._writable.unpark()
         return slot.event
 
-    async def news(self) -> bool:
+    async def wait_readable(self) -> bool:
         """Wait until there is something to take. A checkpoint. False: there will never be anything again."""
         await trio.lowlevel.checkpoint()
         while not self._items:
-            if self.over or self.deaf:
+            if self.closed or self.detached:
                 return False
-            await self._news.park()
+            await self._readable.park()
         return True

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from ...core.hook_registry import HookRegistry, Tap, Verdict, judge, payload_for
+from ...core.hook_registry import HookDecision, HookRegistry, Tap, interpret_result, payload_for
 from ...messages.errors import AgentError, PluginError
 from ...messages.hook_payloads import HookEvent
 from .lifetime import Lifetime
@@ -77,9 +77,9 @@ class HookRunner:
             errors.append(_plugin_error(event, tap.plugin_id, problem))
         return errors
 
-    async def _call(self, tap: Tap, event: E) -> Verdict[E]:
+    async def _call(self, tap: Tap, event: E) -> HookDecision[E]:
         given = payload_for(event, tap)
-        return judge(given, await call_user(self.lifetime, tap.handler, given))
+        return interpret_result(given, await call_user(self.lifetime, tap.handler, given))
 
 
 def _plugin_error(event: HookEvent, plugin_id: str, problem: str) -> AgentError:

@@ -1,11 +1,11 @@
 """How long an agent lives once something asks it to stop (semantics 6.2).
 
-One shield around everything that the agent runs. A hard stop fixes three absolute points: until *work*, tools, hooks
-and model streams may run; until *records*, history is closed and flushed; at the end of the shield everything is cut.
-The points only ever move closer, so that graces never add up. An orderly leave fixes none.
+One shield around everything that the agent runs. A forced shutdown fixes three absolute points: until the first, tools,
+hooks and model streams may run; until the second, history is closed and flushed; at the end of the shield everything is
+cut. The points only ever move closer, so that graces never add up. A graceful shutdown fixes none.
 
-    with lifetime.work():       # user code: cut at the first point
-    with lifetime.records():    # closing code: cut at the second
+    with lifetime.user_code():       # cut at the first point
+    with lifetime.flushing():        # closing code: cut at the second
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import trio
 
 
 @attrs.define(eq=False)
-class Timebox:
+class Deadline:
     """A scope around user code and, for a tool, the scope of whoever waits for it. Both only move closer."""
 
     scope: trio.CancelScope = attrs.Factory(trio.CancelScope)
@@ -42,69 +42,69 @@ class Lifetime:
     grace: float
     closing: float
     shield: trio.CancelScope = attrs.Factory(lambda: trio.CancelScope(shield=True))
-    leaving: trio.Event = attrs.Factory(trio.Event)
-    leave_grace: float | None = None
-    hard: str | None = None
+    shutting_down: trio.Event = attrs.Factory(trio.Event)
+    shutdown_grace: float | None = None
+    forced: str | None = None
     interrupt: BaseException | None = None
-    work_deadline: float = math.inf
-    records_deadline: float = math.inf
-    on_hard: list[Callable[[], None]] = attrs.Factory(list)
-    on_leave: list[Callable[[], None]] = attrs.Factory(list)
-    _working: dict[Timebox, None] = attrs.Factory(dict)
+    user_code_deadline: float = math.inf
+    flush_deadline: float = math.inf
+    on_forced: list[Callable[[], None]] = attrs.Factory(list)
+    on_shutdown: list[Callable[[], None]] = attrs.Factory(list)
+    _working: dict[Deadline, None] = attrs.Factory(dict)
     _recording: dict[trio.CancelScope, None] = attrs.Factory(dict)
 
-    def leave(self, grace: float | None = None) -> None:
+    def shut_down(self, grace: float | None = None) -> None:
         """Begin, or tighten, the orderly way out. Sync, idempotent, any task."""
         if grace is not None:
-            self.leave_grace = grace if self.leave_grace is None else min(self.leave_grace, grace)
-        self.leaving.set()
-        for callback in tuple(self.on_leave):
+            self.shutdown_grace = grace if self.shutdown_grace is None else min(self.shutdown_grace, grace)
+        self.shutting_down.set()
+        for callback in tuple(self.on_shutdown):
             callback()
 
-    def stop_hard(self, reason: str) -> None:
+    def force_shutdown(self, reason: str) -> None:
         """Fix the three points. Sync, idempotent, any task: the first call decides."""
-        if self.hard is None:
-            self.hard = reason
+        if self.forced is None:
+            self.forced = reason
             now = trio.current_time()
-            self.work_deadline = now + self.grace
-            self.records_deadline = self.work_deadline + self.closing / 2
-            self.shield.deadline = min(self.shield.deadline, self.work_deadline + self.closing)
+            self.user_code_deadline = now + self.grace
+            self.flush_deadline = self.user_code_deadline + self.closing / 2
+            self.shield.deadline = min(self.shield.deadline, self.user_code_deadline + self.closing)
             for scope in self._recording:
-                scope.deadline = self.records_deadline
+                scope.deadline = self.flush_deadline
             for box in self._working:
-                box.tighten(self.work_deadline, patience=0)
-            for callback in tuple(self.on_hard):
+                box.tighten(self.user_code_deadline, patience=0)
+            for callback in tuple(self.on_forced):
                 callback()
-            self.leave()
+            self.shut_down()
 
     def interrupted(self, exc: BaseException) -> None:
         """Ctrl-C or `SystemExit` came out of user code: remember it for the host, and stop hard."""
         if self.interrupt is None:
             self.interrupt = exc
-        self.stop_hard("host_cancelled")
+        self.force_shutdown("host_cancelled")
 
     @contextmanager
-    def work(self, deadline: float = math.inf) -> Iterator[trio.CancelScope]:
+    def user_code(self, deadline: float = math.inf) -> Iterator[trio.CancelScope]:
         """What is cut at the first point, or at ``deadline`` if that is earlier."""
-        box = Timebox(trio.CancelScope(deadline=deadline))
+        box = Deadline(trio.CancelScope(deadline=deadline))
         with self.following(box), box.scope as scope:
             yield scope
 
     @contextmanager
-    def following(self, box: Timebox) -> Iterator[None]:
+    def following(self, box: Deadline) -> Iterator[None]:
         """Let a hard stop tighten ``box``."""
         self._working[box] = None
-        if self.hard is not None:
-            box.tighten(self.work_deadline, patience=0)
+        if self.forced is not None:
+            box.tighten(self.user_code_deadline, patience=0)
         try:
             yield
         finally:
             del self._working[box]
 
     @contextmanager
-    def records(self) -> Iterator[trio.CancelScope]:
+    def flushing(self) -> Iterator[trio.CancelScope]:
         """What closes history: cut at the second point."""
-        with trio.CancelScope(deadline=self.records_deadline) as scope:
+        with trio.CancelScope(deadline=self.flush_deadline) as scope:
             self._recording[scope] = None
             try:
                 yield scope

@@ -3,9 +3,9 @@
 The asker keeps the waiting half. The answering half travels inside the message and belongs to whoever takes the message
 out of the mailbox. Knows nothing of agents.
 
-    session = await ask(guard, lambda reply: OpenSession(config, reply), disown=drop)   # the asker
+    session = await ask(guard, lambda reply: OpenSession(config, reply), on_abandoned=drop)   # the asker
     with command.reply as reply:                                                        # the actor
-        reply.answer(session)
+        reply.send(session)
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Reply(Generic[T]):
 
     _channel: trio.MemorySendChannel[T]
 
-    def answer(self, value: T) -> bool:
+    def send(self, value: T) -> bool:
         """Answer once. Not a checkpoint. False: the asker gave up, and the caller undoes what it did for it."""
         try:
             self._channel.send_nowait(value)
@@ -55,12 +55,12 @@ class Reply(Generic[T]):
 
 @enable_ki_protection
 async def ask(
-    mailbox: trio.MemorySendChannel[M], question: Callable[[Reply[T]], M], disown: Callable[[T], None] = ignore
+    mailbox: trio.MemorySendChannel[M], question: Callable[[Reply[T]], M], on_abandoned: Callable[[T], None] = ignore
 ) -> T:
     """Put a question into ``mailbox`` and wait for the answer.
 
-    Cancellation: a checkpoint. If `trio.Cancelled` comes out, nobody owns the answer: ``disown`` gets one that had
-    already arrived, and the actor learns from ``answer()`` that a later one is unwanted.
+    Cancellation: a checkpoint. If `trio.Cancelled` comes out, nobody owns the answer: ``on_abandoned`` gets one
+    that had already arrived, and the actor learns from ``send()`` that a later one is unwanted.
 
     Raises:
         AgentClosed: the actor ended first, before or after it took the question.
@@ -74,12 +74,12 @@ async def ask(
             raise AgentClosed("the agent has ended: build and enter a new one") from None
         except BaseException:
             with suppress(trio.WouldBlock, trio.EndOfChannel):
-                disown(waiting.receive_nowait())
+                on_abandoned(waiting.receive_nowait())
             raise
 
 
 @enable_ki_protection
-async def insist(mailbox: trio.MemorySendChannel[M], question: Callable[[Reply[T]], M]) -> T | None:
+async def post_and_wait(mailbox: trio.MemorySendChannel[M], question: Callable[[Reply[T]], M]) -> T | None:
     """Put a question into an unbounded ``mailbox``, whatever happens, and wait for the answer.
 
     Cancellation: a checkpoint. If `trio.Cancelled` comes out, the question was put all the same.
@@ -97,7 +97,7 @@ async def insist(mailbox: trio.MemorySendChannel[M], question: Callable[[Reply[T
             return None  # noqa: ASYNC910  receive() has been a checkpoint
 
 
-def refuse_all(mailbox: trio.MemoryReceiveChannel[Any]) -> None:
+def close_all(mailbox: trio.MemoryReceiveChannel[Any]) -> None:
     """Close ``mailbox`` and every question still in it. Sync, so that a dying actor can call it in ``finally``."""
     with mailbox, suppress(trio.WouldBlock, trio.EndOfChannel):
         while True:

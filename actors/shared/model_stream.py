@@ -223,7 +223,7 @@ class _Guarded:
         return False
 
 
-class Quiet:
+class NullSink:
     """A sink for answers that no host reads: summaries and extractions."""
 
     async def room(self) -> None:

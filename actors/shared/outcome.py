@@ -17,7 +17,7 @@ from trio_util import AsyncValue
 from ...messages.content import UserInput
 from ...messages.errors import AgentError
 from ...messages.events import TurnStatus
-from .lifetime import Timebox
+from .lifetime import Deadline
 
 
 @attrs.define(eq=False)
@@ -27,8 +27,8 @@ class StopClock:
     hook_timeout: float
     asked: float = math.inf
     cut_at: float = math.inf
-    _hooks: dict[Timebox, None] = attrs.Factory(dict)
-    _tools: dict[Timebox, None] = attrs.Factory(dict)
+    _hooks: dict[Deadline, None] = attrs.Factory(dict)
+    _tools: dict[Deadline, None] = attrs.Factory(dict)
 
     @property
     def stopping(self) -> bool:
@@ -49,7 +49,7 @@ class StopClock:
     @contextmanager
     def hook(self) -> Iterator[trio.CancelScope]:
         """Around one hook: unbounded until a stop is asked for, then its time-out from the stop or from its start."""
-        box = Timebox()
+        box = Deadline()
         if self.stopping:
             box.tighten(min(max(self.asked, trio.current_time()) + self.hook_timeout, self.cut_at))
         self._hooks[box] = None
@@ -62,12 +62,12 @@ class StopClock:
     @contextmanager
     def cut(self) -> Iterator[trio.CancelScope]:
         """Around work that has a bound of its own: only a grace cuts it."""
-        box = Timebox()
+        box = Deadline()
         with self.tool(box), box.scope as scope:
             yield scope
 
     @contextmanager
-    def tool(self, box: Timebox) -> Iterator[None]:
+    def tool(self, box: Deadline) -> Iterator[None]:
         """Around a running tool: only a grace cuts it."""
         self._tools[box] = None
         box.tighten(self.cut_at)
@@ -78,7 +78,7 @@ class StopClock:
 
 
 @attrs.define(eq=False)
-class Control:
+class TurnControl:
     """The outcome of one turn."""
 
     clock: StopClock

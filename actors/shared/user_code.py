@@ -32,12 +32,14 @@ class UserCodeError(Exception):
         self.cause = cause
 
 
-def find(exc: BaseException, kind: type[BaseException] | tuple[type[BaseException], ...]) -> BaseException | None:
+def find_exception(
+    exc: BaseException, kind: type[BaseException] | tuple[type[BaseException], ...]
+) -> BaseException | None:
     """The first exception of this kind in ``exc``, which may be a group."""
     if isinstance(exc, kind):
         return exc
     if isinstance(exc, BaseExceptionGroup):
-        return next((found for item in exc.exceptions if (found := find(item, kind)) is not None), None)
+        return next((found for item in exc.exceptions if (found := find_exception(item, kind)) is not None), None)
     return None
 
 
@@ -59,15 +61,15 @@ def own_cancellation(exc: BaseException) -> bool:
 
 
 @disable_ki_protection
-async def bare(function: Callable[..., Awaitable[T]], *args: object) -> T:
+async def call_unprotected(function: Callable[..., Awaitable[T]], *args: object) -> T:
     """Await ``function(*args)`` where Ctrl-C may strike. The caller deals with whatever comes out."""
     return await function(*args)
 
 
-def translate(lifetime: Lifetime, exc: BaseException) -> BaseException:
+def to_user_code_error(lifetime: Lifetime, exc: BaseException) -> BaseException:
     """What to raise instead of ``exc``, which came out of user code."""
     cancelled, rest = split_cancelled(exc)
-    if rest is not None and (interrupt := find(rest, INTERRUPTS)) is not None:
+    if rest is not None and (interrupt := find_exception(rest, INTERRUPTS)) is not None:
         lifetime.interrupted(interrupt)
     if cancelled is not None and own_cancellation(exc):
         if rest is not None:
@@ -77,7 +79,7 @@ def translate(lifetime: Lifetime, exc: BaseException) -> BaseException:
 
 
 @disable_ki_protection
-def _bare_sync(function: Callable[..., T], args: tuple[object, ...]) -> T:
+def _call_unprotected_sync(function: Callable[..., T], args: tuple[object, ...]) -> T:
     return function(*args)
 
 
@@ -89,9 +91,9 @@ def call_sync(lifetime: Lifetime, function: Callable[..., T], *args: object) -> 
         UserCodeError: it raised.
     """
     try:
-        return _bare_sync(function, args)
+        return _call_unprotected_sync(function, args)
     except BaseException as exc:
-        raise translate(lifetime, exc) from exc  # noqa: ASYNC104  our own cancellation is passed on by translate
+        raise to_user_code_error(lifetime, exc) from exc  # noqa: ASYNC104  our own cancellation is passed on by to_user_code_error
 
 
 @enable_ki_protection
@@ -104,9 +106,9 @@ async def call_user(lifetime: Lifetime, function: Callable[..., Awaitable[T]], *
         UserCodeError: it raised anything else.
     """
     try:
-        return await bare(function, *args)
+        return await call_unprotected(function, *args)
     except BaseException as exc:
-        error = translate(lifetime, exc)
+        error = to_user_code_error(lifetime, exc)
         if error is exc:
             raise
         raise error from exc  # noqa: ASYNC104  not a cancellation of ours

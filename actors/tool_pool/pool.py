@@ -23,18 +23,18 @@ from ...core.tools.declaration import ThreadFunction, to_output
 from ...messages.events import ToolOutput
 from ...messages.history import ToolCall
 from ...messages.jsonvalue import thaw
-from ..shared.deadlock import serving
+from ..shared.deadlock import owned_by
 from ..shared.event_stream import EventStream
-from ..shared.lifetime import Lifetime, Timebox
-from ..shared.mailbox import Reply, refuse_all
-from ..shared.outcome import Control
-from ..shared.user_code import bare, find, own_cancellation, translate
+from ..shared.lifetime import Deadline, Lifetime
+from ..shared.mailbox import Reply, close_all
+from ..shared.outcome import TurnControl
+from ..shared.user_code import call_unprotected, find_exception, own_cancellation, to_user_code_error
 from .tool_threads import ToolThreads, reporter
 
 logger: logging.Logger = logging.getLogger("youyou")
 
 
-class Cut(Enum):
+class CutReason(Enum):
     """Why a tool was stopped before it was done."""
 
     TIMED_OUT = auto()
@@ -42,24 +42,24 @@ class Cut(Enum):
 
 
 @attrs.frozen(eq=False)
-class Ran:
+class ToolRunResult:
     """What came of a job: the tool's output, what it raised, or why it was cut."""
 
-    outcome: ToolOutput | BaseException | Cut
+    outcome: ToolOutput | BaseException | CutReason
     duration_ms: int
 
 
 @attrs.frozen(eq=False)
-class Job:
+class ToolJob:
     """A call that is ready to run. Whoever sends it knows, when the send returns, that a worker has it."""
 
     call: ToolCall
     handler: ToolHandler
     timeout: float
-    control: Control
+    control: TurnControl
     events: EventStream
     context: contextvars.Context
-    reply: Reply[Ran]
+    reply: Reply[ToolRunResult]
 
     @property
     def name(self) -> str:
@@ -71,11 +71,11 @@ class Job:
 class _Run:
     """A running tool, seen from the task that supervises it."""
 
-    job: Job
-    box: Timebox
+    job: ToolJob
+    box: Deadline
     started: float
     done: trio.Event = attrs.Factory(trio.Event)
-    outcome: ToolOutput | BaseException | Cut | None = None
+    outcome: ToolOutput | BaseException | CutReason | None = None
     given_up: bool = False
     bug: Exception | None = None
 
@@ -84,8 +84,8 @@ class _Run:
         """How many thread tokens it holds."""
         return int(isinstance(self.job.handler.execute, ThreadFunction))
 
-    def ran(self, outcome: ToolOutput | BaseException | Cut) -> Ran:
-        return Ran(outcome, round((trio.current_time() - self.started) * 1000))
+    def ran(self, outcome: ToolOutput | BaseException | CutReason) -> ToolRunResult:
+        return ToolRunResult(outcome, round((trio.current_time() - self.started) * 1000))
 
     def report(self, progress: Any) -> None:
         if not self.done.is_set() and not self.given_up:
@@ -108,14 +108,14 @@ class ToolPool:
     patience: float
     threads: ToolThreads
     home: trio.Nursery | None = None
-    running: dict[Job, str] = attrs.Factory(dict)
-    stuck: dict[Job, str] = attrs.Factory(dict)
+    running: dict[ToolJob, str] = attrs.Factory(dict)
+    stuck: dict[ToolJob, str] = attrs.Factory(dict)
     peak: int = 0
-    jobs: trio.MemorySendChannel[Job] = attrs.field(init=False)
-    _inbox: trio.MemoryReceiveChannel[Job] = attrs.field(init=False)
+    jobs: trio.MemorySendChannel[ToolJob] = attrs.field(init=False)
+    _inbox: trio.MemoryReceiveChannel[ToolJob] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.jobs, self._inbox = trio.open_memory_channel[Job](0)
+        self.jobs, self._inbox = trio.open_memory_channel[ToolJob](0)
 
     @enable_ki_protection
     async def run(self) -> None:
@@ -132,26 +132,26 @@ class ToolPool:
                     name = f"supervisor of {job.name}"
                     job.context.copy().run(partial(supervisors.start_soon, self._supervise, job, slots, name=name))
         finally:
-            refuse_all(self._inbox)
+            close_all(self._inbox)
 
     @enable_ki_protection
-    async def _supervise(self, job: Job, slots: trio.Semaphore) -> None:
+    async def _supervise(self, job: ToolJob, slots: trio.Semaphore) -> None:
         """Answer for one job exactly once, whatever happens."""
         self.running[job] = job.call.tool_name
         self.peak = max(self.peak, len(self.running))
-        ran = Ran(Cut.INTERRUPTED, 0)
+        ran = ToolRunResult(CutReason.INTERRUPTED, 0)
         try:
             ran = await self._watch(job)
         finally:
             # Sync: also when the shield itself has expired.
             del self.running[job]
             with job.reply as reply:
-                reply.answer(ran)
+                reply.send(ran)
             slots.release()
 
-    async def _watch(self, job: Job) -> Ran:
+    async def _watch(self, job: ToolJob) -> ToolRunResult:
         now = trio.current_time()
-        box = Timebox(trio.CancelScope(deadline=now + job.timeout), trio.CancelScope(), self.patience)
+        box = Deadline(trio.CancelScope(deadline=now + job.timeout), trio.CancelScope(), self.patience)
         run = _Run(job, box, now)
         box.tighten(math.inf)
         assert self.home is not None and box.waiter is not None
@@ -173,10 +173,10 @@ class ToolPool:
     @enable_ki_protection
     async def _execute(self, run: _Run) -> None:
         """The tool's own task."""
-        outcome: ToolOutput | BaseException | Cut = Cut.INTERRUPTED
+        outcome: ToolOutput | BaseException | CutReason = CutReason.INTERRUPTED
         job = run.job
         try:
-            with serving(self.lifetime), run.box.scope as scope:
+            with owned_by(self.lifetime), run.box.scope as scope:
                 outcome = await self._call(run)
             if scope.cancelled_caught:
                 outcome = self._why_cut(run)
@@ -191,7 +191,7 @@ class ToolPool:
                 del self.stuck[job]
                 self.threads.lend(-run.threads)
 
-    async def _call(self, run: _Run) -> ToolOutput | BaseException | Cut:
+    async def _call(self, run: _Run) -> ToolOutput | BaseException | CutReason:
         call = run.job.call
         given = ToolInput(call.call_id, call.tool_name, thaw(call.arguments), reporter(run.report))
         execute = run.job.handler.execute
@@ -199,20 +199,22 @@ class ToolPool:
             if isinstance(execute, ThreadFunction):
                 output: Any = await self.threads.run(execute, given)
             else:
-                output = await bare(execute, given)
+                output = await call_unprotected(execute, given)
         except BaseException as exc:  # noqa: ASYNC103  a cancellation that is ours is raised by _raised
             return self._raised(run, exc)  # noqa: ASYNC104  the same
         return _as_output(output)
 
-    def _raised(self, run: _Run, exc: BaseException) -> BaseException | Cut:
+    def _raised(self, run: _Run, exc: BaseException) -> BaseException | CutReason:
         if own_cancellation(exc):
-            raise translate(self.lifetime, exc) from None
-        if (interrupt := find(exc, KeyboardInterrupt)) is not None:
+            raise to_user_code_error(self.lifetime, exc) from None
+        if (interrupt := find_exception(exc, KeyboardInterrupt)) is not None:
             self.lifetime.interrupted(interrupt)
-            return Cut.INTERRUPTED
+            return CutReason.INTERRUPTED
         return self._why_cut(run) if run.box.scope.cancel_called else exc
 
-    def _why_cut(self, run: _Run) -> Cut:
+    def _why_cut(self, run: _Run) -> CutReason:
         timed_out = run.started + run.job.timeout
-        cut_at = min(run.job.control.clock.cut_at, self.lifetime.work_deadline)
-        return Cut.TIMED_OUT if timed_out <= cut_at and trio.current_time() >= timed_out else Cut.INTERRUPTED
+        cut_at = min(run.job.control.clock.cut_at, self.lifetime.user_code_deadline)
+        return (
+            CutReason.TIMED_OUT if timed_out <= cut_at and trio.current_time() >= timed_out else CutReason.INTERRUPTED
+        )

@@ -20,7 +20,7 @@ from ...core.tools.declaration import ThreadFunction
 from ...messages.events import ToolOutput
 from ...messages.jsonvalue import freeze
 from ...messages.text import clean_json
-from ..shared.deadlock import serving_in_thread
+from ..shared.deadlock import owned_by_in_thread
 from ..shared.lifetime import Lifetime
 
 
@@ -67,7 +67,7 @@ class ToolThreads:
             case "abandon":
                 return await self._leaving_behind(function, given)
             case _:
-                with self.lifetime.records() as scope:
+                with self.lifetime.flushing() as scope:
                     scope.shield = True
                     return await self._leaving_behind(function, given)
                 await trio.lowlevel.checkpoint()
@@ -78,7 +78,7 @@ class ToolThreads:
         token = trio.lowlevel.current_trio_token()
 
         def call() -> ToolOutput:
-            serving_in_thread(self.lifetime)
+            owned_by_in_thread(self.lifetime)
             try:
                 return function.call(given)
             finally:

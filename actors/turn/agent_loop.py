@@ -1,6 +1,6 @@
 """Rounds of model and tools until the model asks for no more (semantics 4, 6).
 
-rounds = Rounds(desk, assignment, compactor)
+rounds = AgentLoop(context, assignment, compactor)
 text = await rounds.run()
 """
 
@@ -19,12 +19,12 @@ from ...messages.history import SystemMessage, ToolCall
 from ..shared.model_stream import Response, read_response
 from .compactor import Compactor
 from .ledger import Ledger
-from .tool_batch import Batch
-from .turn_context import Desk
+from .tool_batch import ToolBatch
+from .turn_context import TurnContext
 
 
 @attrs.frozen
-class Assignment:
+class LoopLimits:
     """What these rounds may do. ``final``: their last answer completes the turn. None as a limit: no limit."""
 
     tools: tuple[ToolSpec, ...]
@@ -36,24 +36,24 @@ class Assignment:
 
 
 @attrs.define(eq=False)
-class Rounds:
+class AgentLoop:
     """The loop of one turn, or of one step of it."""
 
-    desk: Desk
-    assignment: Assignment
+    context: TurnContext
+    assignment: LoopLimits
     compactor: Compactor
     calls_used: int = 0
 
     async def run(self) -> str:
         """The text of the last answer.
 
-        Cancellation: by the hard stop. A turn's cancel makes it return early; ``desk.control`` says so.
+        Cancellation: by the hard stop. A turn's cancel makes it return early; ``context.control`` says so.
 
         Raises:
             AgentError: the turn, or the step, has failed.
         """
         rounds, empty = 0, 0
-        while not self.desk.control.stopping:
+        while not self.context.control.stopping:
             self._deliver_steering()
             rounds += 1
             response = await self._respond()
@@ -69,33 +69,33 @@ class Rounds:
                 await self._carry_out(response, rounds)
                 if self.assignment.single:
                     return response.text
-            elif self.assignment.single or not self.desk.control.steering:
+            elif self.assignment.single or not self.context.control.steering:
                 return response.text
-        return self.desk.text
+        return self.context.text
 
     @property
     def turn_limit(self) -> int:
         """How many calls the whole turn may have, whatever its steps may."""
-        limit = self.desk.setup.budget.max_tool_calls
-        return self.desk.setup.config.max_tool_calls_per_turn if limit is None else limit
+        limit = self.context.setup.budget.max_tool_calls
+        return self.context.setup.config.max_tool_calls_per_turn if limit is None else limit
 
     def _deliver_steering(self) -> None:
-        for user_input in self.desk.control.take_steering():
-            self.desk.take_in(user_input)
+        for user_input in self.context.control.take_steering():
+            self.context.append_input(user_input)
 
     async def _carry_out(self, response: Response, rounds: int) -> None:
         limit = self.assignment.max_tool_calls
         out_of_rounds = self.assignment.max_rounds is not None and rounds >= self.assignment.max_rounds
-        left = min(limit - self.calls_used, self.turn_limit - self.desk.calls_used)
+        left = min(limit - self.calls_used, self.turn_limit - self.context.calls_used)
         allowed = 0 if out_of_rounds else max(0, left)
         self.calls_used += len(response.calls)
-        self.desk.calls_used += len(response.calls)
-        ledger = Ledger.announce(self.desk, response.calls)
+        self.context.calls_used += len(response.calls)
+        ledger = Ledger.announce(self.context, response.calls)
         names = frozenset(spec.name for spec in self.assignment.tools)
-        await Batch(self.desk, ledger, names, response.stop_reason, allowed).run()
-        if self.desk.control.outcome is TurnStatus.FAILED and self.desk.control.error is not None:
-            raise self.desk.control.error
-        if len(response.calls) > allowed and not self.desk.control.stopping:
+        await ToolBatch(self.context, ledger, names, response.stop_reason, allowed).run()
+        if self.context.control.outcome is TurnStatus.FAILED and self.context.control.error is not None:
+            raise self.context.control.error
+        if len(response.calls) > allowed and not self.context.control.stopping:
             self._give_notice(limit)
             raise MaxToolCallsExceeded(
                 f"the model asked for more than the {self.assignment.max_rounds} rounds it may have"
@@ -104,20 +104,20 @@ class Rounds:
             )
 
     def _give_notice(self, limit: int) -> None:
-        self.desk.journal.keep(SystemMessage(self.desk.setup.config.notices.tool_limit.format(limit=limit)))
+        self.context.journal.append(SystemMessage(self.context.setup.config.notices.tool_limit.format(limit=limit)))
 
     async def _respond(self) -> Response:
         """One answer of the model, with retries. Without ``done`` the turn was stopped meanwhile."""
         attempt, overflowed = 1, False
         while True:
-            await self.desk.journal.flush()
-            if not self.desk.control.stopping:
+            await self.context.journal.flush()
+            if not self.context.control.stopping:
                 await self.compactor.before_request(self.assignment.tools)
             response = Response(new_id())
-            if self.desk.control.stopping:
+            if self.context.control.stopping:
                 return response
             error = await self._stream(response)
-            if error is None or self.desk.control.outcome is TurnStatus.CANCELLED:
+            if error is None or self.context.control.outcome is TurnStatus.CANCELLED:
                 return response
             if error.code is ErrorCode.CONTEXT_LENGTH_EXCEEDED and not response.visible and not overflowed:
                 overflowed = True
@@ -130,28 +130,28 @@ class Rounds:
 
     async def _stream(self, response: Response) -> AgentError | None:
         """One request. What went wrong is returned; what arrived is kept in any case."""
-        desk = self.desk
-        system, tools = desk.system, self.assignment.tools
+        context = self.context
+        system, tools = context.system, self.assignment.tools
         request = self._request()
-        desk.journal.transcript.meter.sent(system, tools)
-        idle_timeout = desk.setup.config.stream_idle_timeout_ms / 1000
+        context.journal.transcript.meter.sent(system, tools)
+        idle_timeout = context.setup.config.stream_idle_timeout_ms / 1000
         try:
-            with desk.control.interruptible():
-                await read_response(desk.lifetime, desk.setup.provider, request, response, self, idle_timeout)
+            with context.control.interruptible():
+                await read_response(context.lifetime, context.setup.provider, request, response, self, idle_timeout)
         except AgentError as error:
             return error
         finally:
-            desk.journal.transcript.meter.reported(response.usage)
-            desk.usage += response.usage
+            context.journal.transcript.meter.reported(response.usage)
+            context.usage += response.usage
             self._keep(response)
         return None
 
     def _request(self) -> ChatRequest:
-        desk, session, config = self.desk, self.desk.setup.session, self.desk.setup.config
+        context, session, config = self.context, self.context.setup.session, self.context.setup.config
         return ChatRequest(
-            desk.setup.model.id,
-            desk.system,
-            desk.journal.transcript.requests(desk.setup.model.capabilities),
+            context.setup.model.id,
+            context.system,
+            context.journal.transcript.requests(context.setup.model.capabilities),
             self.assignment.tools,
             session.temperature if session.temperature is not None else config.temperature,
             session.max_tokens if session.max_tokens is not None else config.max_tokens,
@@ -165,38 +165,38 @@ class Rounds:
         whole = response.done is not None
         if whole and not response.says_something:
             return
-        cause = None if whole else "cancelled" if self.desk.control.outcome is TurnStatus.CANCELLED else "failed"
+        cause = None if whole else "cancelled" if self.context.control.outcome is TurnStatus.CANCELLED else "failed"
         message = response.message(cause)
         if not message.blank:
-            self.desk.text = message.text
-        self.desk.journal.keep(*([] if message.blank else [message]), *response.calls)
+            self.context.text = message.text
+        self.context.journal.append(*([] if message.blank else [message]), *response.calls)
         if response.calls and not whole:
-            Ledger.announce(self.desk, response.calls).close()
+            Ledger.announce(self.context, response.calls).finalize()
 
     async def _wait(self, attempt: int, error: AgentError) -> None:
         delay_ms = retry_delay_ms(self.assignment.retry, attempt, error.retry_after_ms, chance())
-        await self.desk.say(RetryScheduled(attempt, delay_ms, error))
-        with self.desk.control.interruptible():
+        await self.context.emit(RetryScheduled(attempt, delay_ms, error))
+        with self.context.control.interruptible():
             await trio.sleep(delay_ms / 1000)
 
     # What `read_response` tells while a response arrives.
 
     async def room(self) -> None:
         """Wait until a delta can be put."""
-        if self.desk.control.stopping:
+        if self.context.control.stopping:
             # Raises: the scope around the stream is cancelled, and its provider must have swallowed that.
             await trio.lowlevel.checkpoint()
-        await self.desk.events.wait_for_room()
+        await self.context.events.wait_for_capacity()
 
     def delta(self, delta: TextDelta | ReasoningDelta) -> None:
         """Put a delta."""
-        self.desk.events.put(delta)
+        self.context.events.put(delta)
 
     def call(self, call: ToolCall) -> ToolCall:
         """Give the call an id of its own."""
-        return attrs.evolve(call, call_id=self.desk.unique_call_id(call.call_id))
+        return attrs.evolve(call, call_id=self.context.unique_call_id(call.call_id))
 
     def done(self, response: Response) -> None:
         """Completed is decided here, before the stream is closed and before any await (semantics 6.1)."""
         if self.assignment.final and response.says_something and not response.calls:
-            self.desk.control.commit(despite_steering=self.assignment.single)
+            self.context.control.commit(despite_steering=self.assignment.single)

@@ -15,25 +15,25 @@ import trio
 
 
 @attrs.define(eq=False)
-class Line:
-    """Places in a line, the lowest number in front."""
+class CallOrder:
+    """Admits calls in ascending order of index: a FIFO whose order is known beforehand."""
 
-    _places: dict[int, trio.Event] = attrs.Factory(dict)
+    _waiting: dict[int, trio.Event] = attrs.Factory(dict)
 
-    def join(self, place: int) -> None:
-        """Stand in line. Sync."""
-        self._places[place] = trio.Event()
-        self._call_front()
+    def enter(self, index: int) -> None:
+        """Wait for admission. Sync."""
+        self._waiting[index] = trio.Event()
+        self._wake_first()
 
-    async def front(self, place: int) -> None:
-        """Wait until nobody is ahead. A checkpoint; who was in front once need not give way to late-comers."""
-        await self._places[place].wait()
+    async def wait_first(self, index: int) -> None:
+        """Wait until no lower index waits. A checkpoint; a call that was first once need not give way to later ones."""
+        await self._waiting[index].wait()
 
-    def leave(self, place: int) -> None:
-        """Stand in line no longer. Sync, idempotent."""
-        self._places.pop(place, None)
-        self._call_front()
+    def leave(self, index: int) -> None:
+        """Wait no longer. Sync, idempotent."""
+        self._waiting.pop(index, None)
+        self._wake_first()
 
-    def _call_front(self) -> None:
-        if self._places:
-            self._places[min(self._places)].set()
+    def _wake_first(self) -> None:
+        if self._waiting:
+            self._waiting[min(self._waiting)].set()

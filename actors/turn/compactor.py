@@ -32,9 +32,9 @@ from ...messages.errors import AgentError, CompactError, ErrorCode
 from ...messages.events import ContextCompacted
 from ...messages.history import Message
 from ...messages.hook_payloads import BeforeCompact
-from ..shared.model_stream import Quiet, Response, read_response
+from ..shared.model_stream import NullSink, Response, read_response
 from .session_state import SessionState
-from .turn_context import Desk
+from .turn_context import TurnContext
 
 logger: logging.Logger = logging.getLogger("youyou")
 
@@ -45,7 +45,7 @@ SUMMARY_TRIES = 3
 class Compactor:
     """One turn's compactions."""
 
-    desk: Desk
+    context: TurnContext
     state: SessionState
 
     async def before_request(self, tools: tuple[ToolSpec, ...]) -> None:
@@ -56,11 +56,11 @@ class Compactor:
         Raises:
             CompactError: fixed text alone fills the window.
         """
-        config, window = self.desk.setup.config, self.desk.setup.model.context_window
-        meter = self.desk.journal.transcript.meter
-        if not needs_compaction(meter.estimate(self.desk.system, tools), window, config.compact_threshold):
+        config, window = self.context.setup.config, self.context.setup.model.context_window
+        meter = self.context.journal.transcript.meter
+        if not needs_compaction(meter.estimate(self.context.system, tools), window, config.compact_threshold):
             return
-        fixed = meter.fixed(self.desk.system, tools)
+        fixed = meter.fixed(self.context.system, tools)
         if (problem := fixed_text_problem(fixed, window, config.compact_threshold)) is not None:
             raise CompactError(problem)
         if await self._allowed(tools):
@@ -72,34 +72,34 @@ class Compactor:
         Raises:
             AgentError: ``error``, where a hook forbids it or nothing can be made smaller.
         """
-        meter = self.desk.journal.transcript.meter
+        meter = self.context.journal.transcript.meter
         # The provider knows better: its window is no larger than what was sent, and half of that is the new bound.
-        sent = meter.estimate(self.desk.system, tools)
-        room = sent // 2 - meter.fixed(self.desk.system, tools)
-        window = min(sent, self.desk.setup.model.context_window)
+        sent = meter.estimate(self.context.system, tools)
+        room = sent // 2 - meter.fixed(self.context.system, tools)
+        window = min(sent, self.context.setup.model.context_window)
         if not await self._allowed(tools) or not await self._compact(tools, max(room, 1), window):
             raise error
 
     async def _allowed(self, tools: Sequence[ToolSpec]) -> bool:
-        desk = self.desk
+        context = self.context
         event = BeforeCompact(
-            len(desk.journal.transcript.history),
-            desk.journal.transcript.meter.estimate(desk.system, tools),
-            session_id=desk.journal.session_id,
-            turn_id=desk.turn_id,
+            len(context.journal.transcript.history),
+            context.journal.transcript.meter.estimate(context.system, tools),
+            session_id=context.journal.session_id,
+            turn_id=context.turn_id,
         )
-        outcome = await desk.hooks.before(event, desk.control.clock)
+        outcome = await context.hooks.before(event, context.control.clock)
         if outcome.error is not None:
-            await desk.report(outcome.error)
-        return outcome.abort is None and not desk.control.stopping
+            await context.emit_error(outcome.error)
+        return outcome.abort is None and not context.control.stopping
 
     async def _compact(self, tools: tuple[ToolSpec, ...], room: int, window: int) -> bool:
         """Replace old history by what fits into ``room`` tokens. False: nothing became smaller, or a stop came."""
-        desk, transcript = self.desk, self.desk.journal.transcript
-        before = transcript.meter.estimate(desk.system, tools)
+        context, transcript = self.context, self.context.journal.transcript
+        before = transcript.meter.estimate(context.system, tools)
         history = transcript.history
         kind, messages = "summary", await self._summarised(history, keep_budget(window))
-        if desk.control.stopping:
+        if context.control.stopping:
             return False
         if messages is None:
             kind, messages = "truncation", truncate_history(history, room * 3 // 4, transcript.meter.size)
@@ -107,34 +107,34 @@ class Compactor:
             messages = shrink_items(messages, room, transcript.meter.size)
         if tuple(messages) == tuple(history):
             return False
-        through = desk.journal.next_seq - 1
+        through = context.journal.next_seq - 1
         transcript.replace(messages)
-        after = transcript.meter.estimate(desk.system, tools)
+        after = transcript.meter.estimate(context.system, tools)
         record = CompactionRecord(kind, before, after, through, messages)
-        desk.journal.note("compaction", record.to_value())
+        context.journal.append_metadata("compaction", record.to_value())
         self.state.rebuild()
-        desk.system = attrs.evolve(desk.system, stable=self.state.stable())
-        await desk.say(ContextCompacted(kind, before, after))
+        context.system = attrs.evolve(context.system, stable=self.state.stable())
+        await context.emit(ContextCompacted(kind, before, after))
         return True
 
     async def _summarised(self, history: Sequence[Message], keep: int) -> tuple[Message, ...] | None:
         """History with its old part summarised. None: no summary could be had."""
         if not self.state.breaker.allows():
             return None
-        split = split_history(history, keep, self.desk.journal.transcript.meter.size)
+        split = split_history(history, keep, self.context.journal.transcript.meter.size)
         if split is None:
             return None
         summary = await self._summary(split)
         if summary is None:
-            if not self.desk.control.stopping:
+            if not self.context.control.stopping:
                 self.state.breaker.failed()
             return None
         self.state.breaker.succeeded()
         return compacted(summary, split.kept)
 
     async def _summary(self, split: Split) -> str | None:
-        config = self.desk.setup.config
-        model, _ = model_of(self.desk.setup.registry, config.compact_model or self.desk.setup.model.id)
+        config = self.context.setup.config
+        model, _ = model_of(self.context.setup.registry, config.compact_model or self.context.setup.model.id)
         budget = int(model.context_window * config.compact_threshold)
         for _ in range(SUMMARY_TRIES):
             response = Response(new_id())
@@ -152,7 +152,7 @@ class Compactor:
         return None
 
     def _accepted(self, split: Split, response: Response) -> str | None:
-        count = self.desk.journal.transcript.meter.text_size
+        count = self.context.journal.transcript.meter.text_size
         problem = check_summary(response.text, split.replaced_tokens, called_tool=bool(response.calls), count=count)
         if problem is not None:
             logger.warning("no summary: %s", problem)
@@ -160,14 +160,14 @@ class Compactor:
         return response.text
 
     async def _ask(self, split: Split, budget: int, response: Response) -> None:
-        desk, config = self.desk, self.desk.setup.config
-        model, provider = model_of(desk.setup.registry, config.compact_model or desk.setup.model.id)
+        context, config = self.context, self.context.setup.config
+        model, provider = model_of(context.setup.registry, config.compact_model or context.setup.model.id)
         prompt = config.compact_prompt or SUMMARY_PROMPT
-        messages = summary_request_messages(split.old, prompt, budget, desk.journal.transcript.meter.text_size)
+        messages = summary_request_messages(split.old, prompt, budget, context.journal.transcript.meter.text_size)
         request = ChatRequest(model.id, SystemPrompt(), messages)
         try:
-            with desk.control.interruptible():
+            with context.control.interruptible():
                 idle_timeout = config.stream_idle_timeout_ms / 1000
-                await read_response(desk.lifetime, provider, request, response, Quiet(), idle_timeout)
+                await read_response(context.lifetime, provider, request, response, NullSink(), idle_timeout)
         finally:
-            desk.usage += response.usage
+            context.usage += response.usage

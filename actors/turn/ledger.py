@@ -14,67 +14,69 @@ import trio
 from ...messages.errors import AgentError, RequestCancelled
 from ...messages.events import ToolCallEnd, ToolOutput
 from ...messages.history import ToolCall, ToolOutcome, ToolResult
-from .turn_context import Desk
+from .turn_context import TurnContext
 
 
 @attrs.define(eq=False)
 class Entry:
-    """One call. ``taken``: when a worker took it."""
+    """One call. ``accepted_at``: when a worker took it."""
 
     call: ToolCall
-    taken: float | None = None
+    accepted_at: float | None = None
     result: ToolResult | None = None
     ended: bool = False
 
-    def take(self) -> None:
+    def accept(self) -> None:
         """A worker has it: from now on it is never skipped."""
-        self.taken = trio.current_time()
+        self.accepted_at = trio.current_time()
 
 
 @attrs.define(eq=False)
 class Ledger:
     """The calls of one response, in the model's order."""
 
-    desk: Desk
+    context: TurnContext
     entries: tuple[Entry, ...]
 
     @classmethod
-    def announce(cls, desk: Desk, calls: Sequence[ToolCall]) -> Ledger:
+    def announce(cls, context: TurnContext, calls: Sequence[ToolCall]) -> Ledger:
         """Open the account."""
-        return cls(desk, tuple(Entry(call) for call in calls))
+        return cls(context, tuple(Entry(call) for call in calls))
 
-    def settle(self, entry: Entry, content: str, outcome: ToolOutcome) -> None:
+    def record_result(self, entry: Entry, content: str, outcome: ToolOutcome) -> None:
         """Give a call its result, and post it to the log at once. Sync."""
         assert entry.result is None
         entry.result = ToolResult(entry.call.call_id, content, outcome)
-        self.desk.journal.post(entry.result)
+        self.context.journal.append_log_only(entry.result)
         if outcome is ToolOutcome.SKIPPED:
-            self.desk.skipped.append(entry.call.call_id)
+            self.context.skipped.append(entry.call.call_id)
         if outcome is ToolOutcome.UNKNOWN:
-            self.desk.interrupted.append(entry.call.call_id)
+            self.context.interrupted.append(entry.call.call_id)
 
-    def end(self, entry: Entry, output: ToolOutput, duration_ms: int, error: AgentError | None) -> ToolCallEnd:
+    def end_event(self, entry: Entry, output: ToolOutput, duration_ms: int, error: AgentError | None) -> ToolCallEnd:
         """The event that a call is over."""
         entry.ended = True
         return ToolCallEnd(entry.call.call_id, entry.call.tool_name, output, duration_ms, error is None, error)
 
-    def close(self) -> None:
+    def finalize(self) -> None:
         """Settle what is open and let the results enter history. Sync, so that a ``finally`` can call it."""
-        notices = self.desk.setup.config.notices
+        notices = self.context.setup.config.notices
         for entry in self.entries:
-            if entry.result is None and entry.taken is None:
-                self.settle(entry, notices.skipped_tool, ToolOutcome.SKIPPED)
+            if entry.result is None and entry.accepted_at is None:
+                self.record_result(entry, notices.skipped_tool, ToolOutcome.SKIPPED)
             elif entry.result is None:
-                self.settle(entry, notices.unknown_outcome, ToolOutcome.UNKNOWN)
-            if entry.taken is not None and not entry.ended:
-                self._end_now(entry, entry.taken)
+                self.record_result(entry, notices.unknown_outcome, ToolOutcome.UNKNOWN)
+            if entry.accepted_at is not None and not entry.ended:
+                self._end_now(entry, entry.accepted_at)
             assert entry.result is not None
-            self.desk.journal.transcript.append(entry.result)
-            self.desk.results.append(entry.result)
+            self.context.journal.transcript.append(entry.result)
+            self.context.results.append(entry.result)
 
-    def _end_now(self, entry: Entry, taken: float) -> None:
+    def _end_now(self, entry: Entry, accepted_at: float) -> None:
         assert entry.result is not None
         cut = RequestCancelled("the turn was cut before the end of the tool was reported")
         error = cut if entry.result.is_error else None
-        duration = round((trio.current_time() - taken) * 1000)
-        self.desk.events.put(self.end(entry, ToolOutput(entry.result.content, entry.result.is_error), duration, error))
+        duration = round((trio.current_time() - accepted_at) * 1000)
+        self.context.events.put(
+            self.end_event(entry, ToolOutput(entry.result.content, entry.result.is_error), duration, error)
+        )

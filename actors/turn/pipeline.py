@@ -16,14 +16,14 @@ from ...messages.content import UserInput
 from ...messages.errors import AgentError
 from ...messages.events import StepEnd, StepStart, TurnStatus
 from ...messages.history import UserMessage
-from .agent_loop import Assignment, Rounds
+from .agent_loop import AgentLoop, LoopLimits
 from .compactor import Compactor
 from .session_state import Unfinished
-from .turn_context import Desk
+from .turn_context import TurnContext
 
 
 @attrs.define(eq=False)
-class Steps:
+class PipelineRun:
     """The way through one pipeline. ``outputs``: what the finished steps came to, by their key, in order.
 
     ``continues``: the turn that began it, if that was another one.
@@ -32,7 +32,9 @@ class Steps:
     outputs: dict[str, str] = attrs.Factory(dict)
     continues: str | None = None
 
-    async def run(self, pipeline: Pipeline, desk: Desk, free: Assignment, compactor: Compactor, user_text: str) -> None:
+    async def run(
+        self, pipeline: Pipeline, context: TurnContext, free: LoopLimits, compactor: Compactor, user_text: str
+    ) -> None:
         """Carry out the steps that are not finished.
 
         Cancellation: by the hard stop; a turn's cancel makes it return early. Finished steps stay finished.
@@ -42,51 +44,51 @@ class Steps:
         """
         for index, step in enumerate(pipeline.steps):
             if step.key in self.outputs:
-                desk.text = self.outputs[step.key]
+                context.text = self.outputs[step.key]
                 continue
-            if desk.control.stopping:
+            if context.control.stopping:
                 return
-            await desk.say(StepStart(step.name, index))
-            assignment = _assignment(step, desk, free, final=index == len(pipeline.steps) - 1)
+            await context.emit(StepStart(step.name, index))
+            assignment = _assignment(step, context, free, final=index == len(pipeline.steps) - 1)
             prompt = fill_in(step.prompt, user_text, self.outputs)
-            output = await self._try(step, desk, assignment, compactor, prompt)
+            output = await self._try(step, context, assignment, compactor, prompt)
             if isinstance(output, AgentError):
-                await desk.say(StepEnd(step.name, index, False, ""))
+                await context.emit(StepEnd(step.name, index, False, ""))
                 raise _named(step, output) from output
-            if not _complete(desk, assignment):
-                await desk.say(StepEnd(step.name, index, False, ""))
+            if not _complete(context, assignment):
+                await context.emit(StepEnd(step.name, index, False, ""))
                 return
-            self._keep(desk, step, index, output)
-            await desk.say(StepEnd(step.name, index, True, output))
+            self._keep(context, step, index, output)
+            await context.emit(StepEnd(step.name, index, True, output))
 
     async def _try(
-        self, step: Step, desk: Desk, assignment: Assignment, compactor: Compactor, prompt: str
+        self, step: Step, context: TurnContext, assignment: LoopLimits, compactor: Compactor, prompt: str
     ) -> str | AgentError:
         """The step's output, or why its last try failed."""
         left = step.retries
         while True:
-            desk.journal.keep(UserMessage(prompt))
+            context.journal.append(UserMessage(prompt))
             try:
-                return await Rounds(desk, assignment, compactor).run()
+                return await AgentLoop(context, assignment, compactor).run()
             except AgentError as error:
-                if not left or desk.control.stopping:
+                if not left or context.control.stopping:
                     return error
             left -= 1
 
-    def _keep(self, desk: Desk, step: Step, index: int, output: str) -> None:
+    def _keep(self, context: TurnContext, step: Step, index: int, output: str) -> None:
         self.outputs[step.key] = output
-        outcome = {"turn_id": desk.turn_id, "step": step.name, "index": index, "success": True, "output": output}
-        desk.journal.note("step_ended", outcome)
+        outcome = {"turn_id": context.turn_id, "step": step.name, "index": index, "success": True, "output": output}
+        context.journal.append_metadata("step_ended", outcome)
 
 
-def _complete(desk: Desk, assignment: Assignment) -> bool:
-    return not desk.control.stopping or (assignment.final and desk.control.committed)
+def _complete(context: TurnContext, assignment: LoopLimits) -> bool:
+    return not context.control.stopping or (assignment.final and context.control.committed)
 
 
-def _assignment(step: Step, desk: Desk, free: Assignment, *, final: bool) -> Assignment:
-    registry = desk.setup.registry
+def _assignment(step: Step, context: TurnContext, free: LoopLimits, *, final: bool) -> LoopLimits:
+    registry = context.setup.registry
     tools = free.tools
-    if step.tools is not None and desk.setup.model.capabilities.tool_use:
+    if step.tools is not None and context.setup.model.capabilities.tool_use:
         tools = tuple(spec_of(registry.tools[name]) for name in step.tools)
     if isinstance(step.mode, SingleShot):
         retry = step.mode.retry or free.retry

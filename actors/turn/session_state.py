@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from ...core.compaction.decisions import Breaker
+from ...core.compaction.decisions import CircuitBreaker
 from ...core.prompts.system_prompt import stable_prompt
 from ...core.session_setup import SessionSetup
 from ...messages.chat import TokenUsage
@@ -37,7 +37,7 @@ class SessionState:
     usage: TokenUsage = attrs.Factory(TokenUsage)
     title: str = ""
     call_ids: set[str] = attrs.Factory(set)
-    breaker: Breaker = attrs.Factory(Breaker)
+    breaker: CircuitBreaker = attrs.Factory(CircuitBreaker)
     unfinished: Unfinished | None = None
     _stable: str | None = None
 
@@ -59,7 +59,7 @@ class SessionState:
     def set_title(self, title: str) -> int:
         """Name the session, in the log too. Sync. The mark to flush."""
         self.title = title
-        return self.journal.note("title", title)
+        return self.journal.append_metadata("title", title)
 
     def title_from(self, user_input: UserInput) -> None:
         """The first user text, shortened, is the title of a session that has none."""

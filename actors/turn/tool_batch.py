@@ -30,10 +30,10 @@ from ...messages.history import ToolCall, ToolOutcome
 from ...messages.hook_payloads import AfterToolUse, BeforeToolUse
 from ...messages.text import clean_json, clean_text, safe_str, truncate
 from ..shared.mailbox import Reply
-from ..tool_pool.pool import Cut, Job, Ran
-from .call_order import Line
+from ..tool_pool.pool import CutReason, ToolJob, ToolRunResult
+from .call_order import CallOrder
 from .ledger import Entry, Ledger
-from .turn_context import Desk
+from .turn_context import TurnContext
 
 
 @attrs.frozen
@@ -45,15 +45,15 @@ class Refused:
 
 
 @attrs.define(eq=False)
-class Batch:
+class ToolBatch:
     """One response's calls on their way to results. ``allowed``: how many may still run in this turn."""
 
-    desk: Desk
+    context: TurnContext
     ledger: Ledger
     tools: frozenset[str]
     stop_reason: StopReason
     allowed: int
-    _line: Line = attrs.Factory(Line)
+    _order: CallOrder = attrs.Factory(CallOrder)
 
     @enable_ki_protection
     async def run(self) -> None:
@@ -62,7 +62,7 @@ class Batch:
         Cancellation: by the hard stop only; a turn's cancel skips what has not started and waits for what runs.
         """
         try:
-            if batch_is_serial([entry.call for entry in self.ledger.entries], self.desk.setup.registry.tools):
+            if batch_is_serial([entry.call for entry in self.ledger.entries], self.context.setup.registry.tools):
                 for index, entry in enumerate(self.ledger.entries):
                     await self._one(entry, index)
             else:
@@ -71,29 +71,29 @@ class Batch:
                         # Not start_soon: the first steps of tasks that were started together come in any order.
                         await nursery.start(self._one, entry, index, name=f"call {entry.call.tool_name}")
         finally:
-            self.ledger.close()
+            self.ledger.finalize()
 
     @enable_ki_protection
     async def _one(
         self, entry: Entry, index: int, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         task_status.started()
-        if self.desk.control.stopping:
+        if self.context.control.stopping:
             return
         refused = self._refusal(entry.call, index)
         if refused is None:
             refused = await self._ask_hooks(entry)
-        if self.desk.control.stopping:
+        if self.context.control.stopping:
             return
         if refused is not None:
             await self._refuse(entry, refused)
             return
-        self._line.join(index)
+        self._order.enter(index)
         try:
             if await self._stored(entry):
                 await self._execute(entry, index)
         finally:
-            self._line.leave(index)
+            self._order.leave(index)
 
     def _refusal(self, call: ToolCall, index: int) -> Refused | None:
         """What forbids the call before any hook sees it."""
@@ -113,110 +113,114 @@ class Batch:
 
     async def _ask_hooks(self, entry: Entry) -> Refused | None:
         """The hooks and the schema. Afterwards ``entry.call`` has the arguments that will run."""
-        desk, call = self.desk, entry.call
+        context, call = self.context, entry.call
         event = BeforeToolUse(
             call.call_id,
             call.tool_name,
             call.arguments,
-            session_id=desk.journal.session_id,
-            turn_id=desk.turn_id,
+            session_id=context.journal.session_id,
+            turn_id=context.turn_id,
         )
-        outcome = await desk.hooks.before(event, desk.control.clock)
+        outcome = await context.hooks.before(event, context.control.clock)
         if outcome.abort is not None:
-            content = desk.setup.config.notices.aborted_tool.format(reason=outcome.abort)
+            content = context.setup.config.notices.aborted_tool.format(reason=outcome.abort)
             return Refused(content, outcome.error or HookAborted(content))
         if call.raw_arguments is not None and outcome.event.arguments == call.arguments:
             problem: str | None = (
                 f"the arguments are not a JSON object: {call.raw_arguments[:200]!r}; send one JSON object"
             )
         else:
-            problem = desk.setup.registry.checkers[call.tool_name].check(outcome.event.arguments)
+            problem = context.setup.registry.checkers[call.tool_name].check(outcome.event.arguments)
         entry.call = attrs.evolve(call, arguments=outcome.event.arguments)
         return Refused(problem, InvalidToolArguments(problem)) if problem is not None else None
 
     async def _refuse(self, entry: Entry, refused: Refused) -> None:
-        self.ledger.settle(entry, clean_text(refused.content), ToolOutcome.FAILED)
+        self.ledger.record_result(entry, clean_text(refused.content), ToolOutcome.FAILED)
         call = entry.call
-        await self.desk.say(ToolCallStart(call.call_id, call.tool_name, call.arguments))
-        await self.desk.say(self.ledger.end(entry, ToolOutput(clean_text(refused.content), True), 0, refused.error))
+        await self.context.emit(ToolCallStart(call.call_id, call.tool_name, call.arguments))
+        await self.context.emit(
+            self.ledger.end_event(entry, ToolOutput(clean_text(refused.content), True), 0, refused.error)
+        )
 
     async def _stored(self, entry: Entry) -> bool:
         """Write-ahead: whether the call and its start are stored and it may still start."""
-        journal = self.desk.journal
+        journal = self.context.journal
         started = {"call_id": entry.call.call_id, "arguments": entry.call.arguments}
         try:
-            await journal.flush(journal.note("tool_started", started))
+            await journal.flush(journal.append_metadata("tool_started", started))
         except AgentError as error:
             await self._storage_failed(error)
-        return not self.desk.control.stopping
+        return not self.context.control.stopping
 
     async def _storage_failed(self, error: AgentError) -> None:
         # Not raised: siblings that run go on. The turn reports an error that decided its outcome at its end.
-        if not self.desk.control.fail(error):
-            await self.desk.report(error)
+        if not self.context.control.fail(error):
+            await self.context.emit_error(error)
 
     async def _execute(self, entry: Entry, index: int) -> None:
-        handler = self.desk.setup.registry.tools[entry.call.tool_name]
-        timeout_ms = timeout_of(handler, self.desk.setup.config.tool_timeout_ms)
+        handler = self.context.setup.registry.tools[entry.call.tool_name]
+        timeout_ms = timeout_of(handler, self.context.setup.config.tool_timeout_ms)
         ran = await self._submit(entry, index, handler, timeout_ms / 1000)
         if ran is not None:
             await self._finish(entry, ran, timeout_ms)
 
-    async def _submit(self, entry: Entry, index: int, handler: ToolHandler, limit: float) -> Ran | None:
+    async def _submit(self, entry: Entry, index: int, handler: ToolHandler, limit: float) -> ToolRunResult | None:
         """Hand the call to a worker and wait for what comes of it. None: no worker took it."""
-        desk = self.desk
-        answering, waiting = trio.open_memory_channel[Ran](1)
+        context = self.context
+        answering, waiting = trio.open_memory_channel[ToolRunResult](1)
         with waiting:
-            job = Job(
+            job = ToolJob(
                 entry.call,
                 handler,
                 limit,
-                desk.control,
-                desk.events,
+                context.control,
+                context.events,
                 contextvars.copy_context(),
                 Reply(answering),
             )
             try:
-                with desk.control.interruptible():
-                    await self._line.front(index)
-                    await desk.jobs.send(job)
+                with context.control.interruptible():
+                    await self._order.wait_first(index)
+                    await context.jobs.send(job)
                     # The commit: when the send returns a worker has the job, whatever is cancelled from here on.
-                    entry.take()
-                    desk.events.put(ToolCallStart(entry.call.call_id, entry.call.tool_name, entry.call.arguments))
-                    self._line.leave(index)
+                    entry.accept()
+                    context.events.put(ToolCallStart(entry.call.call_id, entry.call.tool_name, entry.call.arguments))
+                    self._order.leave(index)
             except trio.BrokenResourceError:
                 pass  # the pool has ended: the agent is on its way out
-            if entry.taken is None:
+            if entry.accepted_at is None:
                 job.reply.close()
                 return None
             try:
                 return await waiting.receive()
             except trio.EndOfChannel:
-                return Ran(Cut.INTERRUPTED, 0)
+                return ToolRunResult(CutReason.INTERRUPTED, 0)
 
-    async def _finish(self, entry: Entry, ran: Ran, timeout_ms: int) -> None:
-        output, outcome, error = self._judge(entry.call, ran, timeout_ms)
-        self.ledger.settle(entry, output.content, outcome)
-        desk = self.desk
+    async def _finish(self, entry: Entry, ran: ToolRunResult, timeout_ms: int) -> None:
+        output, outcome, error = self._outcome_of(entry.call, ran, timeout_ms)
+        self.ledger.record_result(entry, output.content, outcome)
+        context = self.context
         try:
-            await desk.journal.flush()
+            await context.journal.flush()
         except AgentError as failure:
             await self._storage_failed(failure)
-        await desk.say(self.ledger.end(entry, output, ran.duration_ms, error))
+        await context.emit(self.ledger.end_event(entry, output, ran.duration_ms, error))
         event = AfterToolUse(
             entry.call.call_id,
             entry.call.tool_name,
             output,
             ran.duration_ms,
             error is None,
-            session_id=desk.journal.session_id,
-            turn_id=desk.turn_id,
+            session_id=context.journal.session_id,
+            turn_id=context.turn_id,
         )
-        for problem in await desk.hooks.after(event, desk.control.clock):
-            await desk.report(problem)
+        for problem in await context.hooks.after(event, context.control.clock):
+            await context.emit_error(problem)
 
-    def _judge(self, call: ToolCall, ran: Ran, timeout_ms: int) -> tuple[ToolOutput, ToolOutcome, AgentError | None]:
-        notices = self.desk.setup.config.notices
+    def _outcome_of(
+        self, call: ToolCall, ran: ToolRunResult, timeout_ms: int
+    ) -> tuple[ToolOutput, ToolOutcome, AgentError | None]:
+        notices = self.context.setup.config.notices
         match ran.outcome:
             case ToolOutput() as output:
                 content = truncate(clean_text(output.content), notices.truncated)
@@ -224,11 +228,11 @@ class Batch:
                 if not output.is_error:
                     return output, ToolOutcome.OK, None
                 return output, ToolOutcome.FAILED, ToolExecutionError(f"tool {call.tool_name!r} says: {content[:500]}")
-            case Cut.TIMED_OUT:
+            case CutReason.TIMED_OUT:
                 text = notices.timed_out_tool.format(ms=timeout_ms)
                 late = ToolTimeout(f"tool {call.tool_name!r}: {text}; raise its timeout_ms if it needs longer")
                 return ToolOutput(text, True), ToolOutcome.FAILED, late
-            case Cut.INTERRUPTED:
+            case CutReason.INTERRUPTED:
                 cut = RequestCancelled(f"tool {call.tool_name!r} was cut: its outcome is unknown")
                 return ToolOutput(notices.unknown_outcome, True), ToolOutcome.UNKNOWN, cut
             case exc:

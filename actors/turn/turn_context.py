@@ -1,4 +1,4 @@
-"""What the parts of one turn share: rounds, batch, compaction and the turn itself all work at one desk."""
+"""What the parts of one turn share: rounds, batch, compaction and the turn itself all work at one context."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ..recorder.journal import Journal
 from ..shared.event_stream import EventStream
 from ..shared.hook_runner import HookRunner
 from ..shared.lifetime import Lifetime
-from ..shared.outcome import Control
-from ..tool_pool.pool import Job
+from ..shared.outcome import TurnControl
+from ..tool_pool.pool import ToolJob
 
 
 @attrs.define(eq=False)
-class Desk:
+class TurnContext:
     """One turn's tools of trade, and what it has come to so far. Touched by the turn's own tasks alone."""
 
     turn_id: str
     lifetime: Lifetime
     setup: SessionSetup
     journal: Journal
-    control: Control
+    control: TurnControl
     events: EventStream
     hooks: HookRunner
-    jobs: trio.MemorySendChannel[Job]
+    jobs: trio.MemorySendChannel[ToolJob]
     call_ids: set[str]
     system: SystemPrompt = attrs.Factory(SystemPrompt)
     text: str = ""
@@ -43,16 +43,16 @@ class Desk:
     interrupted: list[str] = attrs.Factory(list)
     injected: set[str] = attrs.Factory(set)
 
-    async def say(self, payload: AgentEventPayload) -> None:
+    async def emit(self, payload: AgentEventPayload) -> None:
         """Emit an event. A checkpoint at least once per buffer; waits for a slow reader until the turn is stopped."""
         if not self.events.offer(payload):
             await self.events.emit(payload)
 
-    async def report(self, error: AgentError) -> None:
+    async def emit_error(self, error: AgentError) -> None:
         """Emit an error that does not end the turn by itself."""
-        await self.say(ErrorEvent(error))
+        await self.emit(ErrorEvent(error))
 
-    def take_in(self, user_input: UserInput) -> None:
+    def append_input(self, user_input: UserInput) -> None:
         """The user's words enter history and log, the prompts of skills they name before them. Sync.
 
         A skill's prompt is injected once per turn (semantics 11).
@@ -61,7 +61,7 @@ class Desk:
         names = [name for name in skills_in(user_input, skills) if name not in self.injected]
         self.injected.update(names)
         prompts = [injection(skills[name]) for name in names]
-        self.journal.keep(*prompts, UserMessage(user_input.content))
+        self.journal.append(*prompts, UserMessage(user_input.content))
 
     def unique_call_id(self, wanted: str) -> str:
         """``wanted``, unless it is blank or was used before in this session (semantics 4)."""

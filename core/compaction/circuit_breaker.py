@@ -10,7 +10,7 @@ import attrs
 
 
 @attrs.define(eq=False)
-class Breaker:
+class CircuitBreaker:
     """After ``limit`` failures in a row the next ``pause`` occasions are passed over, then one is tried again.
 
     If that one fails too, the pause doubles, up to ``longest_pause``; a success ends it. So there is neither a loop of

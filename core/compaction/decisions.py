@@ -19,7 +19,7 @@ from ...messages.codec import converter
 from ...messages.history import Message
 from ..history.segments import newest_input, piece_at, pieces
 from ..history.tokens import MessageSize
-from .circuit_breaker import Breaker as Breaker
+from .circuit_breaker import CircuitBreaker as CircuitBreaker
 from .clipping import shrink_items as shrink_items
 from .summaries import check_summary as check_summary
 from .summaries import compacted as compacted

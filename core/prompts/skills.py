@@ -16,7 +16,7 @@ import attrs
 
 from ...messages.content import TextBlock, UserInput, texts
 from ...messages.history import SystemMessage
-from .tags import disarm, fence
+from .tags import escape, fence
 
 
 @attrs.frozen
@@ -66,7 +66,7 @@ def triggered(text: str, skills: Iterable[str]) -> tuple[str, ...]:
 
 def injection(skill: SkillDefinition) -> SystemMessage:
     """The message that puts a skill's prompt before the user's message. The prompt cannot leave its tag."""
-    return SystemMessage(fence("skill", f"<name>{disarm('name', skill.name)}</name>\n{skill.prompt}"))
+    return SystemMessage(fence("skill", f"<name>{escape('name', skill.name)}</name>\n{skill.prompt}"))
 
 
 def _name_at(text: str, start: int, names: list[str]) -> str | None:

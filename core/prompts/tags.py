@@ -14,9 +14,9 @@ import re
 def fence(tag: str, text: str, **attributes: str) -> str:
     """``text`` on lines of its own inside ``<tag>``, with every opening or closing of that tag in it disarmed."""
     shown = "".join(f' {name}="{html.escape(value)}"' for name, value in attributes.items())
-    return f"<{tag}{shown}>\n{disarm(tag, text)}\n</{tag}>"
+    return f"<{tag}{shown}>\n{escape(tag, text)}\n</{tag}>"
 
 
-def disarm(tag: str, text: str) -> str:
+def escape(tag: str, text: str) -> str:
     """``text`` in which nothing reads as an opening or closing ``tag``, in whatever case and with whatever space."""
     return re.sub(rf"<(?=\s*/?\s*{re.escape(tag)}(?![\w-]))", "&lt;", text, flags=re.IGNORECASE)

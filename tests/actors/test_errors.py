@@ -6,6 +6,7 @@ agent yet: there the builder that is put right builds one.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -40,6 +41,12 @@ from youyou.messages.codec import from_json, to_json
 from youyou.messages.errors import TABLE
 from youyou.testing.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
 from youyou.testing.stores import InMemoryMemoryStorage, InMemorySessionStorage
+
+
+def without_addresses(value: object) -> str:
+    """An id that is the same in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+
 
 # What to do, or, where others failed, who and how: in the message of each.
 ADVICE = {
@@ -498,7 +505,7 @@ async def test_a_closed_agent_says_so(conversation, autojump_clock):
 
 async def test_a_crash_says_so(conversation, autojump_clock, monkeypatch):
     """AGENT_CRASHED: a bug of the runtime ends the agent with the bug as its cause; another agent works."""
-    from youyou.actors.turn.agent_loop import Rounds
+    from youyou.actors.turn.agent_loop import AgentLoop
 
     def bug(self, *_):
         raise ZeroDivisionError("a bug")
@@ -506,7 +513,7 @@ async def test_a_crash_says_so(conversation, autojump_clock, monkeypatch):
     builder = conversation.builder()
     conversation.loses_log = True
     with monkeypatch.context() as patch:
-        patch.setattr(Rounds, "_deliver_steering", bug)
+        patch.setattr(AgentLoop, "_deliver_steering", bug)
         with pytest.raises(AgentError) as caught:
             async with builder.build() as agent:
                 session = await agent.new_session()
@@ -547,7 +554,7 @@ async def test_retryable_is_a_matter_of_the_single_provider_error(conversation, 
         SessionConfig(metadata={"number": float("nan")}),
         SessionConfig(response_schema={1: {2, 3}}),
     ],
-    ids=repr,
+    ids=without_addresses,
 )
 async def test_a_wrong_session_configuration_is_refused(config, conversation, autojump_clock):
     """INVALID_CONFIG at `new_session`, before anything is stored or any hook has run; the agent works afterwards."""

@@ -110,7 +110,7 @@ class Teller:
     async def second(self, _: Any) -> None:
         self.later += self.armed
 
-    def set_up(self) -> None:
+    def resolve_setup(self) -> None:
         window = attrs.evolve(SCRIPTED_MODEL, context_window=300)
         self.conversation.provider = Obliging([], models=[window])
         self.conversation.configure(hook_timeout_ms=7_000)
@@ -120,7 +120,7 @@ class Teller:
 
     async def tell(self, stop: Callable[[Agent, Session | None, RunningTurn | None], Any] | None = None) -> Story:
         """The story; ``stop`` is called one second after the handler began."""
-        self.set_up()
+        self.resolve_setup()
         async with self.conversation.agent() as agent:
             if self.hook is SessionStart:
                 return await self._open(agent, stop)

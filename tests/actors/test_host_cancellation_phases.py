@@ -28,12 +28,12 @@ async def lasts(_=None):
 
 
 def hook(event_class, *rounds):
-    def set_up(talk):
+    def resolve_setup(talk):
         talk.tool("look")
         talk.on(event_class, lasts)
         talk.says(*rounds)
 
-    return set_up
+    return resolve_setup
 
 
 def streaming(talk):

@@ -79,9 +79,9 @@ async def test_abandon_is_left_behind_at_once(conversation, steady_clock, releas
         with conversation.takes(20, at_most=True):
             result = await turn.result()
         assert (("sync",), ()) == (result.interrupted, agent.statistics().stuck)
-        assert 1 == agent.statistics().lent_threads
+        assert 1 == agent.statistics().extra_threads
         release.set()
-        await eventually(lambda: agent.statistics().lent_threads == 0)
+        await eventually(lambda: agent.statistics().extra_threads == 0)
 
 
 async def test_cooperative_stops_when_asked(conversation, steady_clock, release):
@@ -93,7 +93,7 @@ async def test_cooperative_stops_when_asked(conversation, steady_clock, release)
         await eventually(release.begun.is_set)
         turn.cancel(grace=0)
         result = await turn.result()
-        assert (("sync",), (), 0) == (result.interrupted, agent.statistics().stuck, agent.statistics().lent_threads)
+        assert (("sync",), (), 0) == (result.interrupted, agent.statistics().stuck, agent.statistics().extra_threads)
 
 
 async def test_wait_is_not_abandoned_by_a_cut(conversation, steady_clock, release):
@@ -105,10 +105,10 @@ async def test_wait_is_not_abandoned_by_a_cut(conversation, steady_clock, releas
         turn.cancel(grace=0)
         result = await turn.result()
         assert (("sync",), ("sync",)) == (result.interrupted, agent.statistics().stuck)
-        assert 1 == agent.statistics().lent_threads
+        assert 1 == agent.statistics().extra_threads
         release.set()
         await eventually(lambda: agent.statistics().stuck == ())
-        assert 0 == agent.statistics().lent_threads
+        assert 0 == agent.statistics().extra_threads
 
 
 @pytest.mark.parametrize("thread", ["wait", "abandon"])
@@ -172,7 +172,7 @@ async def test_one_that_is_cut_before_it_began(thread, conversation, steady_cloc
         turn = await session.send_message("go")
         async for _ in turn:
             turn.cancel(grace=0)
-        await eventually(lambda: agent.statistics().lent_threads == 0)
+        await eventually(lambda: agent.statistics().extra_threads == 0)
         assert () == agent.statistics().stuck
 
 

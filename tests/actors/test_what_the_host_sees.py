@@ -10,7 +10,7 @@ from youyou.actors.memory.extractor import MemoryExtractor
 from youyou.actors.recorder.recorder import Recorder
 from youyou.actors.session.session_actor import SessionActor
 from youyou.actors.tool_pool.pool import ToolPool
-from youyou.actors.turn.tool_batch import Batch
+from youyou.actors.turn.tool_batch import ToolBatch
 from youyou.actors.turn.turn_actor import Turn
 from youyou.testing.scripted import calls, say
 from youyou.testing.stores import InMemoryMemoryStorage
@@ -104,7 +104,7 @@ async def test_a_session_that_a_hook_refuses(conversation, autojump_clock):
 # bugs in the runtime
 
 ACTORS = [
-    (Batch, "_judge"),
+    (ToolBatch, "_outcome_of"),
     (Turn, "_begin"),
     (Turn, "_make_result"),
     (SessionActor, "_start_turn"),
@@ -158,7 +158,7 @@ async def test_a_crash_still_ends_the_turn(conversation, autojump_clock, monkeyp
     conversation.loses_log = True
     conversation.tool("look")
     conversation.says(calls("look"))
-    monkeypatch.setattr(Batch, "_judge", breaks_now)
+    monkeypatch.setattr(ToolBatch, "_outcome_of", breaks_now)
     async with trio.open_nursery() as outside:
 
         async def host(task_status):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from youyou.core.compaction.circuit_breaker import Breaker
+from youyou.core.compaction.circuit_breaker import CircuitBreaker
 
 
-def tried(breaker: Breaker, occasions: int, works: bool) -> str:
+def tried(breaker: CircuitBreaker, occasions: int, works: bool) -> str:
     """What happened on each occasion: "x" tried, "." passed over."""
     log = ""
     for _ in range(occasions):
@@ -18,12 +18,12 @@ def tried(breaker: Breaker, occasions: int, works: bool) -> str:
 def test_what_always_fails_is_tried_ever_more_rarely() -> None:
     """Three failures, then pauses of 2, 4, 8, 8, ... occasions with one try between."""
     expected = "xxx..x....x........x........x"
-    assert expected == tried(Breaker(limit=3, pause=2, longest_pause=8), len(expected), works=False)
+    assert expected == tried(CircuitBreaker(limit=3, pause=2, longest_pause=8), len(expected), works=False)
 
 
 def test_it_never_stays_shut() -> None:
     """However long it has failed, within the longest pause it is tried again."""
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     tried(breaker, 10_000, works=False)
 
     assert "x" in tried(breaker, breaker.longest_pause + 1, works=False)
@@ -31,7 +31,7 @@ def test_it_never_stays_shut() -> None:
 
 def test_a_success_forgets_all_failures() -> None:
     """After one success it takes the full number of failures to pause again."""
-    breaker = Breaker(limit=3, pause=2)
+    breaker = CircuitBreaker(limit=3, pause=2)
     tried(breaker, 5, works=False)
 
     expected = ("x", "xxx..")
@@ -40,7 +40,7 @@ def test_a_success_forgets_all_failures() -> None:
 
 def test_single_failures_between_successes_never_pause() -> None:
     """Only failures in a row count."""
-    breaker = Breaker(limit=2)
+    breaker = CircuitBreaker(limit=2)
     log = "".join(tried(breaker, 1, works=number % 2 == 0) for number in range(20))
 
     expected = "x" * 20

@@ -8,7 +8,7 @@ import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from youyou.core.hook_registry import HOOKS, HookRegistry, Verdict, judge, payload_for
+from youyou.core.hook_registry import HOOKS, HookDecision, HookRegistry, interpret_result, payload_for
 from youyou.messages.content import UserInput
 from youyou.messages.errors import ErrorSource, InvalidConfig, PluginError
 from youyou.messages.events import ToolOutput, TurnStatus
@@ -133,18 +133,18 @@ def test_a_wrong_tap_is_refused_by_name(event_class, handler, stage, advice):
 @pytest.mark.parametrize("wrap", [lambda _: None, lambda _: Continue(), ContinueWith])
 def test_going_on_unchanged_is_always_allowed(event, wrap):
     """None, Continue and an unchanged ContinueWith leave the event as it is."""
-    expected = Verdict(event, abort=None)
+    expected = HookDecision(event, abort=None)
 
-    assert expected == judge(event, wrap(event))
+    assert expected == interpret_result(event, wrap(event))
 
 
 @pytest.mark.parametrize("event", EVERY_EVENT)
 @pytest.mark.parametrize("reason", ["because", ""])
 def test_abort_carries_its_reason(event, reason):
     """Abort is allowed everywhere; what it stops is for the caller to know."""
-    expected = Verdict(event, abort=reason)
+    expected = HookDecision(event, abort=reason)
 
-    assert expected == judge(event, Abort(reason))
+    assert expected == interpret_result(event, Abort(reason))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_the_one_changeable_field_is_taken_over(event, change, expected):
     """A turn's dynamic sections and a tool's arguments may be changed, and reach the next handler cleaned."""
     (name,) = change
 
-    verdict = judge(event, ContinueWith(attrs.evolve(event, **change)))
+    verdict = interpret_result(event, ContinueWith(attrs.evolve(event, **change)))
 
     assert attrs.evolve(event, **{name: expected}) == verdict.event
 
@@ -183,7 +183,7 @@ def test_the_one_changeable_field_is_taken_over(event, change, expected):
 def test_changing_anything_else_is_the_plugins_mistake(event, change):
     """The error names the hook and the field that must not change."""
     with pytest.raises(PluginError, match=type(event).__name__) as caught:
-        judge(event, ContinueWith(attrs.evolve(event, **change)))
+        interpret_result(event, ContinueWith(attrs.evolve(event, **change)))
 
     assert list(change)[-1] in caught.value.message
 
@@ -204,7 +204,7 @@ def test_changing_anything_else_is_the_plugins_mistake(event, change):
 def test_any_other_answer_is_the_plugins_mistake(answer, advice):
     """Whatever else a handler returns is refused with what it may return."""
     with pytest.raises(PluginError, match="BeforeToolUse") as caught:
-        judge(BEFORE_TOOL, answer)
+        interpret_result(BEFORE_TOOL, answer)
 
     assert advice in caught.value.message
 
@@ -212,4 +212,4 @@ def test_any_other_answer_is_the_plugins_mistake(answer, advice):
 def test_dynamic_sections_must_be_strings():
     """A section of another type is refused rather than put into the prompt."""
     with pytest.raises(PluginError, match="tuple of strings"):
-        judge(TURN_START, ContinueWith(attrs.evolve(TURN_START, dynamic_sections=(1,))))
+        interpret_result(TURN_START, ContinueWith(attrs.evolve(TURN_START, dynamic_sections=(1,))))

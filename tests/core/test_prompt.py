@@ -17,7 +17,7 @@ from youyou.core.prompts.prompt_texts import DEFAULT_TEXTS, PromptTexts
 from youyou.core.prompts.skills import SkillDefinition
 from youyou.core.prompts.system_prompt import dynamic_prompt, render_memory, stable_prompt
 from youyou.core.registry.registry import Part, Registrations, validate
-from youyou.core.session_setup import set_up
+from youyou.core.session_setup import resolve_setup
 from youyou.core.tools.declaration import Tool
 from youyou.messages.records import Memory
 
@@ -62,7 +62,7 @@ def setup(*, skills=(), plugins=(), override=None, profile_text=None, **config):
     for part, values in ((Part.SKILL, skills), (Part.PLUGIN, plugins)):
         for value in values:
             registrations.add(part, value)
-    return set_up(validate(registrations), SessionConfig(system_prompt_override=override, skill="p"))
+    return resolve_setup(validate(registrations), SessionConfig(system_prompt_override=override, skill="p"))
 
 
 def stable(**parts):
@@ -141,7 +141,7 @@ M:
 Likes tea.
 </memory>
 <memory id="m2" tags="" updated="2026-01-02">
-Is deaf.
+Is detached.
 </memory>
 </memories>
 
@@ -162,7 +162,7 @@ One.
 Two.
 </section>"""
 
-    memories = [memory(), memory("Is deaf.", "m2", ())]
+    memories = [memory(), memory("Is detached.", "m2", ())]
     assert expected == dynamic_prompt(memories, environment, ("One.", " ", "Two."), TEXTS)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from youyou.core.prompts.skills import SkillDefinition, injection, skills_in, triggered
-from youyou.core.prompts.tags import disarm, fence
+from youyou.core.prompts.tags import escape, fence
 from youyou.messages.content import FileBlock, ImageBlock, TextBlock, UserInput
 from youyou.messages.history import SystemMessage
 
@@ -168,8 +168,8 @@ def test_a_fence_escapes_its_attributes():
 @given(st.text(alphabet="<>/ \nmemorisEM"))
 def test_disarmed_text_holds_no_tag_and_disarming_twice_changes_nothing(text):
     """No text has an opening or closing of the tag left, and the rule is idempotent."""
-    disarmed = disarm("memories", text)
+    disarmed = escape("memories", text)
 
     assert "</memories" not in disarmed.lower()
-    assert disarmed == disarm("memories", disarmed)
+    assert disarmed == escape("memories", disarmed)
     assert text == disarmed.replace("&lt;", "<")

@@ -19,7 +19,7 @@ import youyou
 from youyou.core.profiles.profile import resolve_profile
 from youyou.core.prompts.system_prompt import stable_prompt
 from youyou.core.registry.registry import validate
-from youyou.core.session_setup import set_up
+from youyou.core.session_setup import resolve_setup
 from youyou.messages.codec import converter
 from youyou.testing import StrictProvider
 
@@ -31,7 +31,7 @@ SKILLS = (None, "outline", "split-chapter", "concept-cards", "review-questions",
 def snapshot(desk: Any, domain: str | None, skill: str | None) -> Any:
     """What a session of these two works with, as JSON data."""
     registry = validate(desk.agent.desk_agent(StrictProvider([]))._registrations)
-    setup = set_up(registry, youyou.SessionConfig(domain=domain, skill=skill))
+    setup = resolve_setup(registry, youyou.SessionConfig(domain=domain, skill=skill))
     resolved = resolve_profile(registry.config, registry.tools, registry.profiles, domain, skill)
     told = {"prompt": stable_prompt(setup).splitlines(), **converter.unstructure(resolved)}
     return json.loads(json.dumps(told))

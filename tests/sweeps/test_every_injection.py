@@ -306,7 +306,7 @@ async def stubborn(world: Any) -> None:
     await world.run(world.say)
 
 
-def judge(report: Report, tally: Any) -> None:
+def interpret_result(report: Report, tally: Any) -> None:
     """Count, and fail with the smallest case."""
     tally.add(report)
     report.assert_ok()
@@ -321,7 +321,7 @@ STEPWISE = [text_only, concurrent_tools, serial_batch, retry_wait, slow_hooks]
 @pytest.mark.parametrize("grace", [0.0, 5.0])
 def test_stopped_at_every_step(make_world: Any, tally: Any, scenario: Scenario, kind: str, grace: float) -> None:
     """Whatever is stopped, after whatever step: one terminal event, nothing lost, nothing twice, and life goes on."""
-    judge(sweep(told(make_world, scenario, kind, grace), cancel=kind, points="every-step"), tally)
+    interpret_result(sweep(told(make_world, scenario, kind, grace), cancel=kind, points="every-step"), tally)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
@@ -334,27 +334,27 @@ def test_stopped_at_every_place(
     make_world: Any, tally: Any, scenario: Scenario, kind: str, grace: float | None
 ) -> None:
     """The same at every place where a task waits, several times each, in every scenario."""
-    judge(sweep(told(make_world, scenario, kind, grace), cancel=kind, points="every-location"), tally)
+    interpret_result(sweep(told(make_world, scenario, kind, grace), cancel=kind, points="every-location"), tally)
 
 
 @pytest.mark.parametrize("scenario", [*SCENARIOS, hanging, stubborn], ids=lambda scenario: scenario.__name__)
 def test_no_time_to_close(make_world: Any, tally: Any, scenario: Scenario) -> None:
     """With a millisecond to close in, actors are cut wherever they wait; turns end, and the host is free in time."""
     report = sweep(told(make_world, scenario, "host", 0.0, closing=0.001), cancel="host", points="every-location")
-    judge(report, tally)
+    interpret_result(report, tally)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_stopped_again_while_it_cleans_up(make_world: Any, tally: Any, scenario: Scenario) -> None:
     """The host is cancelled while a cancelled turn is on its way out."""
     report = sweep(told(make_world, scenario, "host", None), cancel="turn", points=40, then="host", then_points=2)
-    judge(report, tally)
+    interpret_result(report, tally)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_ctrl_c_at_many_steps(make_world: Any, tally: Any, scenario: Scenario) -> None:
     """Ctrl-C reaches the host bare, and what was stored can be opened again."""
-    judge(sweep(told(make_world, scenario, "ctrl-c", None), cancel="ctrl-c", points=40), tally)
+    interpret_result(sweep(told(make_world, scenario, "ctrl-c", None), cancel="ctrl-c", points=40), tally)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
@@ -368,10 +368,10 @@ def test_every_call_of_a_storage_broken(make_world: Any, tally: Any, scenario: S
         ports=("store", "memory", "model"),
         allow=(youyou.AgentError,),
     )
-    judge(report, tally)
+    interpret_result(report, tally)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_any_order_of_tasks(make_world: Any, tally: Any, scenario: Scenario) -> None:
     """Whatever order of tasks Trio may choose, the scenario ends as it should."""
-    judge(explore(told(make_world, scenario, "none", None), schedules=30), tally)
+    interpret_result(explore(told(make_world, scenario, "none", None), schedules=30), tally)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import trio
 
+from ...core.config import AgentConfig
 from ...core.memory.extraction import query_text
 from ...core.ports.answer_checks import items_of
+from ...core.ports.protocols import MemoryStorage
 from ...messages.content import UserInput
 from ...messages.errors import AgentError, MemoryStorageError
 from ...messages.records import Memory
 from ...messages.text import clean_text
+from ..shared.lifetime import Lifetime
 from ..shared.user_code import UserCodeError, call_sync, call_user
-from .turn_context import Desk
 
 
-async def recall(desk: Desk, user_input: UserInput) -> tuple[Memory, ...]:
+async def search_memories(
+    lifetime: Lifetime, config: AgentConfig, storage: MemoryStorage | None, user_input: UserInput
+) -> tuple[Memory, ...]:
     """Memories that fit the user's text, at most ``memory_max_items``.
 
     Cancellation: a checkpoint where a memory storage is registered; nothing happened if `trio.Cancelled` comes out.
@@ -22,16 +26,13 @@ async def recall(desk: Desk, user_input: UserInput) -> tuple[Memory, ...]:
     Raises:
         AgentError: the storage failed or took longer than ``memory_timeout_ms``.
     """
-    config, storage = desk.setup.config, desk.setup.registry.memory_storage
     if storage is None:
         return ()
     query = clean_text(query_text(user_input))
     with trio.move_on_after(config.memory_timeout_ms / 1000):
         try:
-            found = await call_user(
-                desk.lifetime, storage.search, config.memory_namespace, query, config.memory_max_items
-            )
-            return call_sync(desk.lifetime, items_of, found, Memory)[: config.memory_max_items]
+            found = await call_user(lifetime, storage.search, config.memory_namespace, query, config.memory_max_items)
+            return call_sync(lifetime, items_of, found, Memory)[: config.memory_max_items]
         except UserCodeError as error:
             raise memory_error("the turn goes on without memories: searching failed", error) from error.cause
     raise MemoryStorageError(
