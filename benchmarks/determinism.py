@@ -24,8 +24,7 @@ RUNS = 200
 
 def attempts() -> Iterator[object]:
     """Cancels, faults, random and priority orders, unfair ones, latency, chaos and Ctrl-C."""
-    from youyou.testing import Attempt
-    from youyou.testing import Chaos
+    from youyou.testing import Attempt, Chaos
     from youyou.testing.engine.attempt import Injection, Order
     from youyou.testing.engine.faults import MODES
 

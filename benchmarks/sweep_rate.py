@@ -10,9 +10,7 @@ from collections.abc import Callable
 
 import trio
 from trio.testing import MockClock
-from youyou.testing import Simulation
-from youyou.testing import explore
-from youyou.testing import sweep
+from youyou.testing import Simulation, explore, sweep
 
 
 async def pipeline() -> None:

@@ -28,8 +28,7 @@ import trio
 
 from ...messages.errors import AgentError, MemoryStorageError, StorageError
 from ...messages.records import Memory, SessionEvent, SessionPage, SessionSummary
-from . import memories
-from . import sessions
+from . import memories, sessions
 from .connection import CLOSE_SECONDS, DatabaseFile
 
 __all__ = ["SQLiteMemoryStorage", "SQLiteSessionStorage"]

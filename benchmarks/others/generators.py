@@ -10,9 +10,7 @@ from collections.abc import AsyncIterator
 
 import trio
 import trio_util
-from youyou.testing import Simulation
-from youyou.testing import explore
-from youyou.testing import sweep
+from youyou.testing import Simulation, explore, sweep
 
 
 @trio_util.trio_async_generator

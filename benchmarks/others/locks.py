@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import tricycle
 import trio
-from youyou.testing import Simulation
-from youyou.testing import explore
-from youyou.testing import sweep
+from youyou.testing import Simulation, explore, sweep
 
 
 async def readers_and_a_writer(sim: Simulation) -> None:

@@ -10,10 +10,7 @@ import functools
 
 import aiometer
 import trio
-from youyou.testing import InjectedFault
-from youyou.testing import Simulation
-from youyou.testing import explore
-from youyou.testing import sweep
+from youyou.testing import InjectedFault, Simulation, explore, sweep
 
 
 class Server:

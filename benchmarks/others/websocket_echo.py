@@ -9,9 +9,7 @@ from __future__ import annotations
 import trio
 import trio.testing
 from trio_websocket import ConnectionClosed, wrap_client_stream, wrap_server_stream
-from youyou.testing import Simulation
-from youyou.testing import explore
-from youyou.testing import sweep
+from youyou.testing import Simulation, explore, sweep
 
 
 async def serve(stream: trio.abc.Stream, sim: Simulation) -> None:

@@ -6,8 +6,7 @@ from contextlib import suppress
 
 import trio
 from planted import by_sweep, mended, planted
-from youyou.testing import DurableLog
-from youyou.testing import Simulation
+from youyou.testing import DurableLog, Simulation
 
 
 class World:

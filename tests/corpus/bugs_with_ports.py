@@ -7,9 +7,7 @@ from contextlib import aclosing
 
 import trio
 from planted import by_exploring, by_sweep, mended, planted
-from youyou.testing import Chaos
-from youyou.testing import InjectedFault
-from youyou.testing import Simulation
+from youyou.testing import Chaos, InjectedFault, Simulation
 
 
 class Shop:

@@ -16,11 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import attrs
-from youyou.testing import Failure
-from youyou.testing import Report
-from youyou.testing import Simulation
-from youyou.testing import explore
-from youyou.testing import sweep
+from youyou.testing import Failure, Report, Simulation, explore, sweep
 
 Scenario = Callable[[Simulation], Awaitable[None]]
 

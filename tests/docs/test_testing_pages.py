@@ -12,10 +12,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from youyou.testing import Simulation
-from youyou.testing import explore
-from youyou.testing import replay
-from youyou.testing import sweep
+from youyou.testing import Simulation, explore, replay, sweep
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [*sorted(DOCS.glob("testing/*.md")), DOCS / "parts.md"]

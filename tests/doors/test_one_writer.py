@@ -6,10 +6,7 @@ import pytest
 import trio
 import youyou as y
 from youyou.adapters.sqlite import SQLiteSessionStorage
-from youyou.testing import InMemorySessionStorage
-from youyou.testing import ScriptedProvider
-from youyou.testing import calls
-from youyou.testing import say
+from youyou.testing import InMemorySessionStorage, ScriptedProvider, calls, say
 
 PENDING = pytest.mark.xfail(strict=True, reason="appends are not compared yet")
 

@@ -10,10 +10,7 @@ import trio
 import youyou as y
 from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.core.retry import retry_delay_ms
-from youyou.testing import InMemorySessionStorage
-from youyou.testing import ScriptedProvider
-from youyou.testing import calls
-from youyou.testing import say
+from youyou.testing import InMemorySessionStorage, ScriptedProvider, calls, say
 
 PENDING = pytest.mark.xfail(strict=True, reason="stops are not exact at these boundaries yet")
 

@@ -7,9 +7,7 @@ import os
 import pytest
 import youyou as y
 from youyou.adapters.sqlite import SQLiteMemoryStorage, SQLiteSessionStorage
-from youyou.testing import InMemorySessionStorage
-from youyou.testing import ScriptedProvider
-from youyou.testing import say
+from youyou.testing import InMemorySessionStorage, ScriptedProvider, say
 
 PENDING = pytest.mark.xfail(strict=True, reason="not held yet")
 

@@ -9,11 +9,7 @@ import attrs
 import pytest
 import youyou as y
 from youyou.adapters.sqlite import SQLiteSessionStorage
-from youyou.testing import InMemorySessionStorage
-from youyou.testing import ScriptedProvider
-from youyou.testing import call
-from youyou.testing import calls
-from youyou.testing import say
+from youyou.testing import InMemorySessionStorage, ScriptedProvider, call, calls, say
 
 PENDING = pytest.mark.xfail(strict=True, reason="there is no gate for values yet")
 ODD = {

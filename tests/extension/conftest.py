@@ -48,8 +48,7 @@ from youyou import (
     UserMessage,
 )
 from youyou.messages.content import text_of
-from youyou.testing import InMemorySessionStorage
-from youyou.testing import StrictProvider
+from youyou.testing import InMemorySessionStorage, StrictProvider
 from youyou.testing.scripted import Round
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"

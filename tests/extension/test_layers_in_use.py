@@ -8,8 +8,7 @@ import pytest
 import youyou
 from youyou import Budget, ProfileKind, ReAct, SingleShot
 from youyou.core.profiles.profile import resolve_profile
-from youyou.testing import calls
-from youyou.testing import say
+from youyou.testing import calls, say
 
 DOMAIN = ProfileKind.DOMAIN
 LARGE = youyou.ModelInfo("large", "Large", 200_000)

@@ -23,9 +23,7 @@ from youyou import (
     TurnComplete,
     TurnStatus,
 )
-from youyou.testing import call
-from youyou.testing import calls
-from youyou.testing import say
+from youyou.testing import call, calls, say
 
 BUSY = ProviderError("busy")
 

@@ -10,9 +10,7 @@ import pytest
 import youyou
 from youyou import AgentProfile, ProfileKind, SessionConfig, Step
 from youyou.messages.codec import to_json
-from youyou.testing import StrictProvider
-from youyou.testing import calls
-from youyou.testing import say
+from youyou.testing import StrictProvider, calls, say
 
 
 @pytest.fixture

@@ -24,12 +24,7 @@ from youyou import (
 )
 from youyou.core.randomness import randomness
 from youyou.messages.content import text_of
-from youyou.testing import InMemorySessionStorage
-from youyou.testing import Simulation
-from youyou.testing import call
-from youyou.testing import calls
-from youyou.testing import say
-from youyou.testing import sweep
+from youyou.testing import InMemorySessionStorage, Simulation, call, calls, say, sweep
 
 NAMES = ("read", "points", "cards")
 STEPS = (

@@ -9,9 +9,7 @@ import pytest
 import trio
 import youyou
 from youyou import ToolCallEnd, ToolCallStart, ToolInput, ToolProgress
-from youyou.testing import call
-from youyou.testing import calls
-from youyou.testing import say
+from youyou.testing import call, calls, say
 
 
 def told(events: list[Any], call_id: str) -> list[Any]:

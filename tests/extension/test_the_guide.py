@@ -11,9 +11,7 @@ import pytest
 import youyou
 from youyou import AgentBuilder, AgentConfig
 from youyou.cli import main
-from youyou.testing import StrictProvider
-from youyou.testing import calls
-from youyou.testing import say
+from youyou.testing import StrictProvider, calls, say
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDE = (DOCS / "profiles.md").read_text()

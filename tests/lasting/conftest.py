@@ -50,9 +50,7 @@ from youyou.core.history.tokens import fixed_tokens, message_tokens
 from youyou.core.memory.extraction import extraction_prompt
 from youyou.messages.content import text_of
 from youyou.messages.errors import ContextLengthExceeded
-from youyou.testing import InMemoryMemoryStorage
-from youyou.testing import InMemorySessionStorage
-from youyou.testing import StrictProvider
+from youyou.testing import InMemoryMemoryStorage, InMemorySessionStorage, StrictProvider
 from youyou.testing.scripted import Round, say
 
 EXTRACTION = extraction_prompt()

@@ -10,8 +10,7 @@ import trio
 from youyou import AgentBuilder, AgentConfig, Metadata, Notices, Tool, ToolCall, ToolOutput, ToolResult, UserMessage
 from youyou.core.randomness import randomness
 from youyou.messages.content import text_of
-from youyou.testing import InMemorySessionStorage
-from youyou.testing import sweep
+from youyou.testing import InMemorySessionStorage, sweep
 from youyou.testing.scripted import call, calls, say
 
 LONG = "word " * 200

@@ -15,10 +15,7 @@ import pytest
 import trio
 import youyou
 from youyou import Done, TextDelta
-from youyou.testing import Report
-from youyou.testing import Simulation
-from youyou.testing import explore
-from youyou.testing import sweep
+from youyou.testing import Report, Simulation, explore, sweep
 from youyou.testing.scripted import call, calls, say
 
 pytestmark = pytest.mark.long

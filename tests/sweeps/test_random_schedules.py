@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import trio
 import youyou
-from youyou.testing import Simulation
-from youyou.testing import explore
+from youyou.testing import Simulation, explore
 from youyou.testing.scripted import call, calls, say
 
 pytestmark = pytest.mark.long

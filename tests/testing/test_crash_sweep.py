@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from youyou.testing import DurableLog
-from youyou.testing import Simulation
-from youyou.testing import replay
-from youyou.testing import sweep
+from youyou.testing import DurableLog, Simulation, replay, sweep
 
 
 class Bank:

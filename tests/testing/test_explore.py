@@ -6,9 +6,7 @@ import itertools
 
 import pytest
 import trio
-from youyou.testing import Simulation
-from youyou.testing import explore
-from youyou.testing import replay
+from youyou.testing import Simulation, explore, replay
 from youyou.testing.engine.schedule import Priorities
 
 

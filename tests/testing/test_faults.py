@@ -8,13 +8,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from youyou.testing import FaultPlan
-from youyou.testing import InjectedDeath
-from youyou.testing import InjectedFault
-from youyou.testing import Simulation
-from youyou.testing import explore
-from youyou.testing import replay
-from youyou.testing import sweep
+from youyou.testing import FaultPlan, InjectedDeath, InjectedFault, Simulation, explore, replay, sweep
 from youyou.testing.campaigns.exploration import Chaos
 
 

@@ -10,13 +10,7 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from youyou.testing import DurableLog
-from youyou.testing import Report
-from youyou.testing import Simulation
-from youyou.testing import explore
-from youyou.testing import replay
-from youyou.testing import sweep
-from youyou.testing import write_html
+from youyou.testing import DurableLog, Report, Simulation, explore, replay, sweep, write_html
 from youyou.testing.report import drawing
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> !"

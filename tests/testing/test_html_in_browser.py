@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from youyou.testing import DurableLog
-from youyou.testing import Report
-from youyou.testing import Simulation
-from youyou.testing import replay
-from youyou.testing import sweep
-from youyou.testing import write_html
+from youyou.testing import DurableLog, Report, Simulation, replay, sweep, write_html
 
 pytestmark = pytest.mark.long
 # What the button says once it says something else: the clipboard answers when it likes.

@@ -16,11 +16,7 @@ from youyou.messages.errors import ProviderError
 from youyou.messages.events import ErrorEvent, ToolCallEnd, ToolCallStart, TurnCancelled, TurnComplete, TurnResult
 from youyou.messages.history import AssistantMessage, ToolCall, ToolOutcome, ToolResult, UserMessage
 from youyou.messages.records import Metadata, SessionEvent
-from youyou.testing import AgentInvariants
-from youyou.testing import InMemorySessionStorage
-from youyou.testing import ScriptedProvider
-from youyou.testing import calls
-from youyou.testing import say
+from youyou.testing import AgentInvariants, InMemorySessionStorage, ScriptedProvider, calls, say
 from youyou.testing.invariants import check_events, check_history, check_log, check_sequence, check_turn_log
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

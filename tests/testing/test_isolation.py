@@ -15,12 +15,7 @@ import pytest
 import trio
 import trio._core._run as trio_run
 from trio.testing import MockClock
-from youyou.testing import Simulation
-from youyou.testing import TrioMoved
-from youyou.testing import explore
-from youyou.testing import replay
-from youyou.testing import self_test
-from youyou.testing import sweep
+from youyou.testing import Simulation, TrioMoved, explore, replay, self_test, sweep
 from youyou.testing.process import trio_internals
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from youyou.testing import examine
-from youyou.testing import load_scenario
+from youyou.testing import examine, load_scenario
 
 SCENARIO = """
 import trio

@@ -6,8 +6,7 @@ from contextlib import suppress
 
 import pytest
 import trio
-from youyou.testing import Simulation
-from youyou.testing import sweep
+from youyou.testing import Simulation, sweep
 
 
 def kinds(scenario, **options) -> list[str]:

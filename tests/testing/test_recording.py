@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import trio
-from youyou.testing import Simulation
-from youyou.testing import sweep
+from youyou.testing import Simulation, sweep
 
 
 async def talk(sim: Simulation) -> None:

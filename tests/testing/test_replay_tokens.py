@@ -6,12 +6,7 @@ import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
-from youyou.testing import Attempt
-from youyou.testing import BadToken
-from youyou.testing import Chaos
-from youyou.testing import Simulation
-from youyou.testing import replay
-from youyou.testing import sweep
+from youyou.testing import Attempt, BadToken, Chaos, Simulation, replay, sweep
 from youyou.testing.engine.attempt import Injection, Order
 from youyou.testing.engine.faults import MODES
 from youyou.testing.report.tokens import decode, encode

@@ -7,8 +7,7 @@ import trio.testing
 from youyou.messages.errors import StorageError
 from youyou.messages.history import UserMessage
 from youyou.messages.records import Memory, SessionEvent
-from youyou.testing import InMemoryMemoryStorage
-from youyou.testing import InMemorySessionStorage
+from youyou.testing import InMemoryMemoryStorage, InMemorySessionStorage
 from youyou.testing.conformance_memory import check_memory_storage
 from youyou.testing.conformance_storage import check_session_storage
 from youyou.testing.conformance_support import moment

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from youyou.testing import InjectedFault
-from youyou.testing import Simulation
-from youyou.testing import sweep
+from youyou.testing import InjectedFault, Simulation, sweep
 
 SOURCE = Path(__file__).read_text(encoding="utf-8").splitlines()
 

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from youyou.testing import Simulation
-from youyou.testing import explored
-from youyou.testing import swept
+from youyou.testing import Simulation, explored, swept
 from youyou.testing.campaigns.decorator import ENVIRONMENT
 
 RUNS: list[Path] = []
