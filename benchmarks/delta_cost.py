@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import trio
+
 from youyou import Agent, AgentBuilder, AgentConfig, ChatEvent, ChatRequest, Done, ModelInfo, Session, TextDelta
 from youyou.messages.chat import SystemPrompt
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 
 import trio
+
 from youyou import (
     AgentBuilder,
     AgentConfig,

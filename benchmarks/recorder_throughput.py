@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import trio
+
 from youyou.actors.recorder.recorder import Recorder
 from youyou.actors.shared.lifetime import Lifetime
 from youyou.adapters.sqlite import SQLiteSessionStorage

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import trio
+
 from youyou import AgentBuilder, AgentConfig, Message, Metadata, ModelInfo, Session, SystemMessage, UserMessage
 from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.core.compaction.decisions import CompactionRecord

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import trio
 from trio.testing import MockClock
+
 from youyou.testing import Simulation, explore, sweep
 
 

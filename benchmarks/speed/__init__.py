@@ -1,0 +1,1 @@
+"""The first half: how fast. One program a runtime, one process a measurement."""
