@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .builder import AgentBuilder, HasProvider, NoProvider
+from .core.ports.appending import new_events
 from .core.config import AgentConfig, EnvironmentContext, Notices, RetryPolicy, SessionConfig
 from .core.ports.protocols import (
     MemoryStorage,
@@ -17,6 +18,8 @@ from .core.ports.protocols import (
     ModelProvider,
     Plugin,
     PluginContext,
+    SessionClaim,
+    SessionClaims,
     SessionStorage,
     ToolHandler,
     ToolInput,
@@ -67,6 +70,7 @@ from .messages.errors import (
     SessionBusy,
     SessionClosed,
     SessionNotFound,
+    SessionTaken,
     SkillDependencyNotMet,
     SkillNotFound,
     StorageDuplicate,
@@ -218,6 +222,8 @@ __all__ = [
     "RuntimeMode",
     "Session",
     "SessionBusy",
+    "SessionClaim",
+    "SessionClaims",
     "SessionClosed",
     "SessionConfig",
     "SessionEnd",
@@ -228,6 +234,7 @@ __all__ = [
     "SessionStart",
     "SessionStorage",
     "SessionSummary",
+    "SessionTaken",
     "SingleShot",
     "SkillDefinition",
     "SkillDependencyNotMet",
@@ -269,5 +276,6 @@ __all__ = [
     "UserMessage",
     "WouldDeadlock",
     "WrongTrioRun",
+    "new_events",
     "tool",
 ]

@@ -19,7 +19,7 @@ import cattrs
 import msgspec
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
-from .errors import AgentError, _revive
+from .errors import AgentError, _revive, details_of
 from .jsonvalue import JsonArray, JsonObject, json_object, thaw
 
 T = TypeVar("T")
@@ -95,12 +95,13 @@ def _is_error(cls: Any) -> bool:
 
 def _error_to_data(error: AgentError) -> dict[str, Any]:
     data: dict[str, Any] = {"type": type(error).__name__, "code": str(error.code), "message": error.message}
-    data |= {"retryable": error.retryable, "source": str(error.source)}
+    data |= {"retryable": error.retryable, "source": str(error.source), **details_of(error)}
     return data if error.retry_after_ms is None else {**data, "retry_after_ms": error.retry_after_ms}
 
 
 def _error_from_data(data: dict[str, Any], _: Any) -> AgentError:
-    return _revive(data["code"], data["message"], data["retryable"], data["source"], data.get("retry_after_ms"))
+    wait = data.get("retry_after_ms")
+    return _revive(data["code"], data["message"], data["retryable"], data["source"], wait, data)
 
 
 converter.register_unstructure_hook_func(_is_error, _error_to_data)

@@ -19,11 +19,12 @@ Exception
    │  ├─ ToolExecutionError          ├─ ToolTimeout             ├─ ToolNotFound
    │  └─ InvalidToolArguments        └─ MaxToolCallsExceeded
    └─ storing
-      ├─ StorageError                └─ MemoryStorageError
+      ├─ StorageError                ├─ SessionTaken            └─ MemoryStorageError
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -54,6 +55,7 @@ class ErrorCode(StrEnum):
     SESSION_BUSY = "SESSION_BUSY"
     TURN_BUSY = "TURN_BUSY"
     SESSION_NOT_FOUND = "SESSION_NOT_FOUND"
+    SESSION_TAKEN = "SESSION_TAKEN"
     SESSION_CLOSED = "SESSION_CLOSED"
     AGENT_CLOSED = "AGENT_CLOSED"
     AGENT_CRASHED = "AGENT_CRASHED"
@@ -98,6 +100,7 @@ TABLE: dict[ErrorCode, tuple[ErrorSource, bool]] = {
     ErrorCode.PLUGIN_ERROR: (ErrorSource.PLUGIN, False),
     ErrorCode.HOOK_ABORTED: (ErrorSource.PLUGIN, False),
     ErrorCode.STORAGE_ERROR: (ErrorSource.STORAGE, False),
+    ErrorCode.SESSION_TAKEN: (ErrorSource.STORAGE, False),
     ErrorCode.MEMORY_ERROR: (ErrorSource.STORAGE, False),
 }
 
@@ -126,6 +129,8 @@ class AgentError(Exception):
     retryable: bool
     retry_after_ms: int | None
     by_code: ClassVar[dict[ErrorCode, type[AgentError]]] = {}
+    details: ClassVar[tuple[str, ...]] = ()
+    """Names of the texts that this class has besides: keyword arguments, compared and pickled with the rest."""
 
     def __init__(
         self,
@@ -158,7 +163,8 @@ class AgentError(Exception):
         return cls.by_code[ErrorCode(code)](message, retryable=retryable, retry_after_ms=retry_after_ms)
 
     def _value(self) -> tuple[object, ...]:
-        return (self.code, self.message, self.retryable, self.source, self.retry_after_ms)
+        details = tuple(getattr(self, name) for name in self.details)
+        return (self.code, self.message, self.retryable, self.source, self.retry_after_ms, *details)
 
     def __str__(self) -> str:
         return f"[{self.code}] {self.message}"
@@ -173,13 +179,25 @@ class AgentError(Exception):
         return hash(self._value())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_revive, (self.code, self.message, self.retryable, self.source, self.retry_after_ms))
+        return (_revive, (self.code, self.message, self.retryable, self.source, self.retry_after_ms, details_of(self)))
 
 
-def _revive(code: str, message: str, retryable: bool, source: str, retry_after_ms: int | None) -> AgentError:
-    return AgentError.by_code[ErrorCode(code)](
-        message, retryable=retryable, source=ErrorSource(source), retry_after_ms=retry_after_ms
-    )
+def details_of(error: AgentError) -> dict[str, str]:
+    """What the class of ``error`` tells besides what every error does."""
+    return {name: getattr(error, name) for name in error.details}
+
+
+def _revive(
+    code: str,
+    message: str,
+    retryable: bool,
+    source: str,
+    retry_after_ms: int | None,
+    details: Mapping[str, Any] | None = None,
+) -> AgentError:
+    kind = AgentError.by_code[ErrorCode(code)]
+    known: dict[str, Any] = {name: str(value) for name, value in (details or {}).items() if name in kind.details}
+    return kind(message, retryable=retryable, source=ErrorSource(source), retry_after_ms=retry_after_ms, **known)
 
 
 class NoModelProvider(AgentError, code=ErrorCode.NO_MODEL_PROVIDER):
@@ -320,6 +338,55 @@ class MaxToolCallsExceeded(AgentError, code=ErrorCode.MAX_TOOL_CALLS_EXCEEDED):
 
 class StorageError(AgentError, code=ErrorCode.STORAGE_ERROR):
     """The session storage failed or was too slow."""
+
+
+class SessionTaken(AgentError, code=ErrorCode.SESSION_TAKEN):
+    """Another owner has the session (semantics 7).
+
+    From an append it is final: somebody else has written into the log. From ``resume_session`` it is retryable, and
+    ``retry_after_ms`` says how long the other's claim lasts at most.
+
+    Args:
+        owner: which agent has it, as ``session_opened`` in the log names it; empty where that is not known.
+        address: where that agent is, as its ``AgentConfig.address`` says; empty where that is not known.
+    """
+
+    details = ("owner", "address")
+    owner: str
+    address: str
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        retryable: bool | None = None,
+        source: ErrorSource | None = None,
+        retry_after_ms: int | None = None,
+        owner: str = "",
+        address: str = "",
+    ) -> None:
+        super().__init__(message, retryable=retryable, source=source, retry_after_ms=retry_after_ms)
+        self.owner, self.address = owner, address
+
+    @classmethod
+    def written(cls, session_id: str, seq: int) -> SessionTaken:
+        """For an append under a number that holds another event."""
+        return cls(
+            f"session {session_id!r} has another writer: its event {seq} is not the one of this writer; "
+            "resume the session to go on with what is stored"
+        )
+
+    @classmethod
+    def held(cls, session_id: str, owner: str, address: str, retry_after_ms: int) -> SessionTaken:
+        """For a claim on a session that another owner has."""
+        return cls(
+            f"session {session_id!r} is open elsewhere ({address or owner}); close it there, try again in "
+            f"{retry_after_ms} ms, or take it over with resume_session(id, steal=True)",
+            retryable=True,
+            retry_after_ms=retry_after_ms,
+            owner=owner,
+            address=address,
+        )
 
 
 class MemoryStorageError(AgentError, code=ErrorCode.MEMORY_ERROR):

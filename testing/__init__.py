@@ -9,6 +9,7 @@ from .campaigns.exploration import explore
 from .campaigns.loading import examine, load_scenario
 from .campaigns.replays import replay
 from .campaigns.sweeps import sweep
+from .conformance_claims import check_session_claims
 from .conformance_memory import check_memory_storage
 from .conformance_provider import check_model_provider
 from .conformance_storage import check_session_storage
@@ -24,7 +25,7 @@ from .report.html import write_html
 from .report.report import Report
 from .report.tokens import BadToken
 from .scripted import ScriptedProvider, StrictProvider, call, calls, say
-from .stores import InMemoryMemoryStorage, InMemorySessionStorage
+from .stores import InMemoryClaimedStorage, InMemoryMemoryStorage, InMemorySessionStorage
 
 __all__ = [
     "AgentInvariants",
@@ -37,6 +38,7 @@ __all__ = [
     "Failure",
     "Fault",
     "FaultPlan",
+    "InMemoryClaimedStorage",
     "InMemoryMemoryStorage",
     "InMemorySessionStorage",
     "InjectedDeath",
@@ -51,6 +53,7 @@ __all__ = [
     "calls",
     "check_memory_storage",
     "check_model_provider",
+    "check_session_claims",
     "check_session_storage",
     "examine",
     "explore",

@@ -17,6 +17,7 @@ import trio
 
 from ..core.ports.protocols import SessionStorage
 from ..messages.content import ImageBlock, ReasoningBlock, TextBlock
+from ..messages.errors import AgentError, ErrorCode
 from ..messages.history import AssistantMessage, MessageStatus, SystemMessage, ToolCall, ToolOutcome, ToolResult
 from ..messages.history import UserMessage as User
 from ..messages.records import Metadata, SessionEvent, SessionEventPayload, SessionSummary
@@ -71,17 +72,90 @@ async def _order(storage: SessionStorage) -> None:
     expect((_event(1, "else"),), await _loaded(storage, "other"), "Sessions do not mix")
 
 
-async def _duplicates(storage: SessionStorage) -> None:
-    first = [_event(1, "one"), _event(2, "two")]
+async def _retries(storage: SessionStorage) -> None:
+    first = (_event(1, "one"), _event(2, "two"))
     await storage.save_events("s", first)
     await storage.save_events("s", first)
-    await storage.save_events("s", [_event(2, "another two"), _event(3, "three")])
-    expected = (*first, _event(3, "three"))
+    await storage.save_events("s", [_event(2, "two"), _event(3, "three")])
     expect(
-        expected, await _loaded(storage, "s"), "An event whose seq is stored is ignored, the rest of its batch is not"
+        (*first, _event(3, "three")),
+        await _loaded(storage, "s"),
+        "An event that is stored is ignored when it comes again, and the rest of its batch is stored",
     )
     counts = [summary.message_count for summary in (await storage.list_sessions()).sessions]
     expect([3], counts, "An ignored event is not counted")
+
+
+async def _refused(storage: SessionStorage, *events: SessionEvent, session_id: str = "s") -> ErrorCode | None:
+    try:
+        await storage.save_events(session_id, events)
+    except AgentError as error:
+        return error.code
+    return None
+
+
+async def _other_writers(storage: SessionStorage) -> None:
+    stored = (_event(1, "one"), _event(2, "two"))
+    await storage.save_events("s", stored)
+    for batch in (
+        (_event(2, "another two"),),
+        (_event(2, "another two"), _event(3, "three")),
+        (_event(1, "one"), _event(2, "another two"), _event(3, "three")),
+        (_event(1, "one", 50), _event(2, "two")),
+        (_event(2, Metadata("two", "two")),),
+    ):
+        rule = "A number that is stored with other content is refused with SESSION_TAKEN"
+        expect(ErrorCode.SESSION_TAKEN, await _refused(storage, *batch), rule)
+        expect(stored, await _loaded(storage, "s"), "A refused batch is refused whole")
+    counts = [summary.message_count for summary in (await storage.list_sessions()).sessions]
+    expect([2], counts, "A refused batch is not counted")
+    await storage.save_events("s", [_event(3, "three")])
+    expect(3, len(await _loaded(storage, "s") or ()), "A log goes on after a batch was refused")
+
+
+async def _gaps(storage: SessionStorage) -> None:
+    rule = "A log that does not begin with its first event is refused with SESSION_NOT_FOUND"
+    expect(ErrorCode.SESSION_NOT_FOUND, await _refused(storage, _event(2, "two")), rule)
+    expect(None, await _loaded(storage, "s"), "A refused beginning leaves no session behind")
+    await storage.save_events("s", [_event(1, "one")])
+    rule = "A gap behind what is stored is refused with STORAGE_ERROR"
+    expect(ErrorCode.STORAGE_ERROR, await _refused(storage, _event(3, "three")), rule)
+    expect(ErrorCode.STORAGE_ERROR, await _refused(storage, _event(2, "two"), _event(4, "four")), rule)
+    expect((_event(1, "one"),), await _loaded(storage, "s"), "A batch with a gap is refused whole")
+    await storage.delete_session("s")
+    rule = "A session that was deleted is not begun again in its middle"
+    expect(ErrorCode.SESSION_NOT_FOUND, await _refused(storage, _event(2, "two")), rule)
+    expect(None, await _loaded(storage, "s"), rule)
+
+
+async def _races(storage: SessionStorage) -> None:
+    await storage.save_events("s", [_event(1, "one")])
+    answers: list[ErrorCode | None] = []
+
+    async def write(number: int) -> None:
+        answers.append(await _refused(storage, _event(2, f"of writer {number}")))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(8):
+            nursery.start_soon(write, number)
+    expect(1, answers.count(None), "Of several that write one number at once exactly one is told that it did")
+    expect(7, answers.count(ErrorCode.SESSION_TAKEN), "The others are told that the session is taken")
+    expect(2, len(await _loaded(storage, "s") or ()), "Of several that write one number at once one is stored")
+
+
+async def _sessions_fail_alone(storage: SessionStorage) -> None:
+    await storage.save_events("a", [_event(1, "one")])
+    answers: dict[str, ErrorCode | None] = {}
+
+    async def write(session_id: str, event: SessionEvent) -> None:
+        answers[session_id] = await _refused(storage, event, session_id=session_id)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(write, "a", _event(1, "another"))
+        for number in range(4):
+            nursery.start_soon(write, f"b{number}", _event(1, "hi"))
+    expect(ErrorCode.SESSION_TAKEN, answers.pop("a"), "A refused session is refused also beside others")
+    expect({None}, set(answers.values()), "A refused session fails alone: what others write at that time is stored")
 
 
 def _every_payload() -> list[SessionEventPayload]:
@@ -262,7 +336,11 @@ async def _immutable_input(storage: SessionStorage) -> None:
 _CHECKS: Sequence[_Check] = (
     _unknown_sessions,
     _order,
-    _duplicates,
+    _retries,
+    _other_writers,
+    _gaps,
+    _races,
+    _sessions_fail_alone,
     _round_trip,
     _large_values,
     _summaries,

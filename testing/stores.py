@@ -11,14 +11,17 @@ many seconds of Trio's clock a call takes before it has its effect, which is one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from math import ceil, inf
 
 import attrs
 import trio
 
+from ..core.ports.appending import new_events
 from ..core.memory.search_terms import fold, index_terms, is_prefix, search_terms
-from ..messages.errors import StorageError
+from ..core.ports.protocols import SessionClaim
+from ..messages.errors import SessionTaken, StorageError
 from ..messages.history import Message
 from ..messages.records import Memory, Metadata, SessionEvent, SessionPage, SessionSummary
 
@@ -59,21 +62,25 @@ class InMemorySessionStorage:
     """
 
     delay: float = 0.0
-    _sessions: dict[str, dict[int, SessionEvent]] = attrs.field(factory=dict, init=False)
+    _sessions: dict[str, list[SessionEvent]] = attrs.field(factory=dict, init=False)
 
     def events(self, session_id: str) -> tuple[SessionEvent, ...]:
         """The events of a session in order, none for an unknown one. Not a checkpoint."""
-        stored = self._sessions.get(session_id, {})
-        return tuple(stored[seq] for seq in sorted(stored))
+        return tuple(self._sessions.get(session_id, ()))
 
     async def save_events(self, session_id: str, events: Sequence[SessionEvent]) -> None:
-        """Append one batch, all or nothing. An event whose ``seq`` is already stored is ignored."""
+        """Append one batch, all or nothing. An event that is stored already is ignored (semantics 7).
+
+        Raises:
+            SessionTaken: another event has one of the numbers: the session has another writer.
+            SessionNotFound: the session is not stored, and the batch does not begin it.
+            StorageError: the numbers leave a gap.
+        """
         batch = tuple(events)
         await _pass(self.delay)
-        if batch:
-            stored = self._sessions.setdefault(session_id, {})
-            for event in batch:
-                stored.setdefault(event.seq, event)
+        new = new_events(session_id, self._sessions.get(session_id, ()), batch)
+        if new:
+            self._sessions.setdefault(session_id, []).extend(new)
 
     async def load_session(self, session_id: str) -> Sequence[SessionEvent] | None:
         """All events in order, or None when there is no such session."""
@@ -125,6 +132,66 @@ def _relevance(memory: Memory, query: str) -> int:
 
 def _holds(held: set[str], term: str) -> bool:
     return term in held or (is_prefix(term) and any(longer.startswith(term) for longer in held))
+
+
+@attrs.frozen
+class _Held:
+    """A claim. ``expires`` is by Trio's clock."""
+
+    owner: str
+    address: str
+    epoch: int
+    expires: float
+
+
+@attrs.define(eq=False)
+class InMemoryClaimedStorage(InMemorySessionStorage):
+    """The same, and says who may open a session: a `SessionClaims` by Trio's clock.
+
+    Cancellation: as of `InMemorySessionStorage`.
+    """
+
+    _claims: dict[str, _Held] = attrs.field(factory=dict, init=False)
+
+    def holder(self, session_id: str) -> str | None:
+        """The owner whose claim on the session counts now. Not a checkpoint."""
+        held = self._claims.get(session_id)
+        return held.owner if held is not None and held.expires > trio.current_time() else None
+
+    async def claim(
+        self, session_id: str, *, owner: str, address: str, ttl_ms: int, steal: bool = False
+    ) -> SessionClaim:
+        """Give the session to ``owner``.
+
+        Raises:
+            SessionTaken: another owner has it, its claim has not run out, and ``steal`` is False.
+        """
+        await _pass(self.delay)
+        now = trio.current_time()
+        held = self._claims.get(session_id, _Held("", "", 0, now))
+        if held.owner != owner and held.expires > now and not steal:
+            raise SessionTaken.held(session_id, held.owner, held.address, ceil((held.expires - now) * 1000))
+        self._claims[session_id] = _Held(owner, address, held.epoch + 1, now + ttl_ms / 1000)
+        return SessionClaim(held.epoch + 1, datetime.now(UTC) + timedelta(milliseconds=ttl_ms))
+
+    async def renew(self, owner: str, epochs: Mapping[str, int], ttl_ms: int) -> Sequence[str]:
+        """Prolong the claims of ``owner``; the ids of those that it no longer has."""
+        await _pass(self.delay)
+        kept = [s for s, epoch in epochs.items() if self._has(s, owner, epoch)]
+        for session_id in kept:
+            expires = trio.current_time() + ttl_ms / 1000
+            self._claims[session_id] = attrs.evolve(self._claims[session_id], expires=expires)
+        return tuple(session_id for session_id in epochs if session_id not in kept)
+
+    async def release(self, session_id: str, *, owner: str, epoch: int) -> None:
+        """End a claim. One that is not held is no error."""
+        await _pass(self.delay)
+        if self._has(session_id, owner, epoch):
+            self._claims[session_id] = attrs.evolve(self._claims[session_id], expires=-inf)
+
+    def _has(self, session_id: str, owner: str, epoch: int) -> bool:
+        held = self._claims.get(session_id)
+        return held is not None and (held.owner, held.epoch) == (owner, epoch)
 
 
 @attrs.define(eq=False)

@@ -11,6 +11,7 @@ nothing of sessions or memories.
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +23,8 @@ import attrs
 import trio
 
 from ...messages.errors import AgentError, InvalidConfig
-from .errors import errors_of, require_apsw
+from .errors import Refused, errors_of, require_apsw
+from .owners import OwnerLocks
 from .schema import prepare
 
 if TYPE_CHECKING:
@@ -38,6 +40,15 @@ _STEPS_BETWEEN_CHECKS = 2_000
 _SYNCHRONOUS = ("NORMAL", "FULL")
 
 
+def _identity_of(path: str) -> tuple[int, int] | None:
+    """What tells the file at ``path`` from another one there. None: there is none, or it is not a file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 @contextmanager
 def _setting(variable: ContextVar[T], value: T) -> Iterator[None]:
     token = variable.set(value)
@@ -45,6 +56,12 @@ def _setting(variable: ContextVar[T], value: T) -> Iterator[None]:
         yield
     finally:
         variable.reset(token)
+
+
+def _absolute(path: str | os.PathLike[str]) -> str:
+    # When it is given: a program that changes its directory later means the same file.
+    given = os.fspath(path)
+    return given if given in (":memory:", "") else os.path.abspath(given)
 
 
 @attrs.define(eq=False)
@@ -88,7 +105,7 @@ class DatabaseFile:
         ModuleNotFoundError: apsw is not installed.
     """
 
-    path: str = attrs.field(converter=str)
+    path: str = attrs.field(converter=_absolute)
     synchronous: str
     error: type[AgentError]
     _db: Any = attrs.field(default=None, init=False)
@@ -96,9 +113,12 @@ class DatabaseFile:
     _opening: trio.Lock = attrs.field(factory=trio.Lock, init=False)
     _users: int = attrs.field(default=0, init=False)
     _running: _Call | None = attrs.field(default=None, init=False)
+    _identity: tuple[int, int] | None = attrs.field(default=None, init=False)
+    locks: OwnerLocks = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         require_apsw()
+        self.locks = OwnerLocks(self.path)
         if self.synchronous not in _SYNCHRONOUS:
             raise InvalidConfig(f"synchronous is {self.synchronous!r}; pass one of {', '.join(_SYNCHRONOUS)}")
 
@@ -118,6 +138,7 @@ class DatabaseFile:
     async def close(self) -> None:
         """Wait for the work under way and let go of the file. Later use opens it again."""
         db, is_usable, self._db = self._db, self._is_open(), None
+        self.locks.release_all()
         if is_usable:
             with errors_of(self.error, self.path):
                 await db.aclose()
@@ -146,6 +167,7 @@ class DatabaseFile:
     def _perform(self, db: apsw.Connection, call: _Call) -> Any:
         self._running = call
         try:
+            self._check_identity()
             return call.work(db)
         finally:
             self._running = None
@@ -180,10 +202,19 @@ class DatabaseFile:
                         await db.aclose()
         return db
 
+    def _check_identity(self) -> None:
+        # An open file that was removed or replaced takes writes that nobody will ever find.
+        if self._identity is not None and self._identity != _identity_of(self.path):
+            raise Refused(
+                "the file was removed or replaced while it was open, so nothing can be stored; put the file back, or "
+                "close the storage and open it again"
+            )
+
     def _set_up(self, db: apsw.Connection) -> None:
         db.set_busy_handler(self._wait_for_lock)
         db.execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
         self._patiently(lambda: prepare(db, self.synchronous))
+        self._identity = _identity_of(self.path)
 
     def _wait_for_lock(self, attempts: int) -> bool:
         # About a fifth of a millisecond at first, then 10 at most.

@@ -67,6 +67,8 @@ def errors_of(kind: type[AgentError], path: str) -> Iterator[None]:
     except apsw.Error as error:
         again = type(error).__name__ in _WORTH_A_RETRY
         raise kind(f"{path}: {_explain(error, path)}", retryable=again) from error
+    except OverflowError as error:
+        raise kind(f"{path}: a number is beyond the 63 bits that SQLite takes; pass a smaller one") from error
     except UnicodeDecodeError as error:
         raise kind(f"{path}: {_ADVICE['CorruptError']}") from error
     except UnicodeEncodeError as error:

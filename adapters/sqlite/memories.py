@@ -46,6 +46,7 @@ def search(db: apsw.Connection, namespace: str, query: str, limit: int) -> tuple
     """The best matches first; the newest if ``query`` is empty; as a plain text if it holds nothing but signs."""
     if limit < 1:
         return ()
+    limit = min(limit, 1 << 32)  # beyond 63 bits SQLite takes no number
     terms = [*islice(dict.fromkeys(search_terms(query)), _MOST_TERMS)]
     newest_first = "ORDER BY updated_at DESC, id DESC LIMIT ?"
     if terms:

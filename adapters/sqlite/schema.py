@@ -40,7 +40,15 @@ CREATE VIRTUAL TABLE memory_terms USING fts5 (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+_CLAIMS = """
+CREATE TABLE claims (
+    session_id TEXT NOT NULL PRIMARY KEY, owner TEXT NOT NULL, address TEXT NOT NULL, epoch INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX claims_by_owner ON claims (owner);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _CLAIMS)
 """What each version adds. A file of version n has had the first n; each is applied whole or not at all."""
 
 

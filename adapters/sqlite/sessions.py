@@ -8,6 +8,7 @@ or moved by anything but these functions is an error, never a history.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ import msgspec
 
 from ...core.memory.search_terms import fold
 from ...messages.codec import from_json, to_json
+from ...messages.errors import ErrorSource, SessionNotFound, SessionTaken
 from ...messages.history import Message
 from ...messages.records import Metadata, SessionEvent, SessionPage, SessionSummary
 from .checks import checksum, from_micros, to_micros, wrap
@@ -61,6 +63,9 @@ class _Row:
         return SessionSummary(self.session_id, self.title, *moments, self.message_count)
 
 
+_MOST = 1 << 32
+"""Rows of one page at most, whatever is asked for: beyond 63 bits SQLite takes no number."""
+_MOMENT = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _COLUMNS = ", ".join(field.name for field in attrs.fields(_Row))
 _SLOTS = ", ".join("?" for _ in attrs.fields(_Row))
 
@@ -87,20 +92,43 @@ def _check_that_none_are_lost(db: apsw.Connection) -> None:
 
 
 def save(db: apsw.Connection, session_id: str, events: Sequence[SessionEvent]) -> None:
-    """Append what is new of ``events``, in one transaction."""
+    """Append what is new of ``events``, in one transaction, if they continue what is stored.
+
+    Raises:
+        SessionTaken: another event has one of the numbers.
+        SessionNotFound: the session is not stored, and they do not begin it.
+    """
     bodies = [to_json(event) for event in events]
     with transaction(db, "IMMEDIATE"):
-        key, row = _row(db, session_id) or (_new_key(db), _Row(session_id))
+        found = _row(db, session_id)
+        if found is None and events[0].seq > 1:
+            raise SessionNotFound(
+                f"session {session_id!r} is not stored any more: somebody deleted it; open a new one",
+                source=ErrorSource.STORAGE,
+            )
+        key, row = found or (_new_key(db), _Row(session_id))
+        newest = db.execute("SELECT ifnull(max(seq), 0) FROM events WHERE session = ?", (key,)).get
         for event, body in zip(events, bodies, strict=True):
+            if event.seq <= newest:
+                _compare(db, key, row, event.seq, body)
+                continue
+            if event.seq != newest + 1:
+                raise Refused(f"event {event.seq} of session {session_id!r} cannot follow event {newest}")
+            newest = event.seq
             check = checksum(session_id, event.seq, body)
-            fields = key, event.seq, check, body
-            if [*db.execute("INSERT INTO events VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING seq", fields)]:
-                row = row.adding(event, check)
+            db.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (key, event.seq, check, body))
+            row = row.adding(event, check)
         fields_of_row = attrs.astuple(row)
         db.execute(
             f"REPLACE INTO sessions (key, checksum, {_COLUMNS}) VALUES (?, ?, {_SLOTS})",
             (key, checksum(*fields_of_row), *fields_of_row),
         )
+
+
+def _compare(db: apsw.Connection, key: int, row: _Row, seq: int, body: str) -> None:
+    """Let a retry pass: the same event under its number."""
+    if db.execute("SELECT body FROM events WHERE session = ? AND seq = ?", (key, seq)).get != body:
+        raise SessionTaken.written(row.session_id, seq)
 
 
 def _new_key(db: apsw.Connection) -> int:
@@ -143,7 +171,7 @@ def _event(session_id: str, seq: int, body: str) -> SessionEvent:
 
 def page(db: apsw.Connection, cursor: str | None, limit: int) -> SessionPage:
     """Summaries after ``cursor``, the newest first."""
-    wanted = max(1, limit)
+    wanted = min(max(1, limit), _MOST)
     _check_that_none_are_lost(db)
     after = (math.inf, "") if cursor is None else _parse(cursor)
     clause = "WHERE (updated_at, session_id) < (?, ?) ORDER BY updated_at DESC, session_id DESC LIMIT ?"
@@ -156,10 +184,9 @@ def page(db: apsw.Connection, cursor: str | None, limit: int) -> SessionPage:
 
 def _parse(cursor: str) -> tuple[int, str]:
     moment, _, session_id = cursor.partition(" ")
-    try:
-        return int(moment), session_id
-    except ValueError:
-        raise Refused(f"{cursor!r} is no cursor; pass the next_cursor of a page, or None to begin") from None
+    if not _MOMENT.fullmatch(moment):
+        raise Refused(f"{cursor[:80]!r} is not a cursor; pass the next_cursor of a page, or None to begin")
+    return int(moment), session_id
 
 
 def find(db: apsw.Connection, query: str) -> tuple[SessionSummary, ...]:
@@ -175,3 +202,4 @@ def delete(db: apsw.Connection, session_id: str) -> None:
     with transaction(db, "IMMEDIATE"):
         for (key,) in [*db.execute("DELETE FROM sessions WHERE session_id = ? RETURNING key", (session_id,))]:
             db.execute("DELETE FROM events WHERE session = ?", (key,))
+        db.execute("DELETE FROM claims WHERE session_id = ?", (session_id,))

@@ -20,15 +20,16 @@ Pages and lines that were changed from outside are noticed when they are read: a
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Self, TypeVar
 
 import trio
 
+from ...core.ports.protocols import SessionClaim
 from ...messages.errors import AgentError, MemoryStorageError, StorageError
 from ...messages.records import Memory, SessionEvent, SessionPage, SessionSummary
-from . import memories, sessions
+from . import claims, memories, sessions
 from .connection import CLOSE_SECONDS, DatabaseFile
 
 __all__ = ["SQLiteMemoryStorage", "SQLiteSessionStorage"]
@@ -85,7 +86,12 @@ class SQLiteSessionStorage(_Storage):
     _error = StorageError
 
     async def save_events(self, session_id: str, events: Sequence[SessionEvent]) -> None:
-        """Append one batch, all or nothing. An event whose ``seq`` is already stored is ignored."""
+        """Append one batch, all or nothing. An event that is stored already is ignored (semantics 7).
+
+        Raises:
+            SessionTaken: another event has one of the numbers: the session has another writer.
+            SessionNotFound: the session is not stored, and the batch does not begin it.
+        """
         batch = tuple(events)
         if batch:
             await self._file.run(partial(sessions.save, session_id=session_id, events=batch))
@@ -108,8 +114,37 @@ class SQLiteSessionStorage(_Storage):
         return await self._file.run(partial(sessions.find, query=query))
 
     async def delete_session(self, session_id: str) -> None:
-        """Forget a session. Unknown ids are no error."""
+        """Forget a session and its claim. Unknown ids are no error."""
         await self._file.run(partial(sessions.delete, session_id=session_id))
+
+    async def claim(
+        self, session_id: str, *, owner: str, address: str, ttl_ms: int, steal: bool = False
+    ) -> SessionClaim:
+        """Give the session to ``owner``. An owner whose process has died stands in nobody's way.
+
+        Raises:
+            SessionTaken: another owner has it, lives, and ``steal`` is False.
+        """
+        return await self._file.run(
+            partial(
+                claims.claim,
+                locks=self._file.locks,
+                session_id=session_id,
+                owner=owner,
+                address=address,
+                ttl_ms=ttl_ms,
+                steal=steal,
+            )
+        )
+
+    async def renew(self, owner: str, epochs: Mapping[str, int], ttl_ms: int) -> Sequence[str]:
+        """Prolong the claims of ``owner``; the ids of those that it no longer has."""
+        return await self._file.run(partial(claims.renew, owner=owner, epochs=epochs, ttl_ms=ttl_ms))
+
+    async def release(self, session_id: str, *, owner: str, epoch: int) -> None:
+        """End a claim. One that is not held any more is no error."""
+        work = partial(claims.release, locks=self._file.locks, session_id=session_id, owner=owner, epoch=epoch)
+        await self._file.run(work)
 
 
 class SQLiteMemoryStorage(_Storage):

@@ -5,8 +5,9 @@ Nothing here is implemented by the core. Ready-made parts live in `youyou.adapte
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import attrs
@@ -182,12 +183,20 @@ class SessionStorage(Protocol):
 
         async def save_events(self, session_id, events):
             await trio.lowlevel.checkpoint()
-            kept = self.kept.get(session_id, {})
-            self.kept[session_id] = {e.seq: e for e in events} | kept
+            log = self.kept.get(session_id, [])
+            self.kept[session_id] = [*log, *new_events(session_id, log, events)]
     """
 
     async def save_events(self, session_id: str, events: Sequence[SessionEvent]) -> None:
-        """Append one batch, all or nothing. An event whose ``seq`` is already stored is ignored."""
+        """Append one batch by comparison, all or nothing. `youyou.new_events` is the rule as a function.
+
+        A number that is stored with the same content is a retry and ignored.
+
+        Raises:
+            SessionTaken: a number is stored with other content. Final: the runtime gives the session up.
+            SessionNotFound: the numbers begin above 1, and the session is not stored (any more). Final as well.
+            StorageError: the numbers leave a gap behind what is stored, or the storage failed.
+        """
 
     async def load_session(self, session_id: str) -> Sequence[SessionEvent] | None:
         """All events in order, or None when there is no such session."""
@@ -200,6 +209,49 @@ class SessionStorage(Protocol):
 
     async def delete_session(self, session_id: str) -> None:
         """Forget a session. Unknown ids are no error."""
+
+
+@attrs.frozen
+class SessionClaim:
+    """What an owner got. ``epoch`` grows with every claim of a session; ``expires_at`` is by the storage's clock."""
+
+    epoch: int
+    expires_at: datetime
+
+
+@runtime_checkable
+class SessionClaims(Protocol):
+    """Says who may open a session (semantics 7, "Claims"): optional methods of a `SessionStorage`.
+
+    Synopsis, of the one rule, with a dict; ``check_session_claims`` of `youyou.testing` tells whether the rest is
+    right::
+
+        async def claim(self, session_id, *, owner, address, ttl_ms, steal=False):
+            await trio.lowlevel.checkpoint()
+            held = self.claims.get(session_id)
+            if held and held.owner != owner and self.alive(held) and not steal:
+                raise SessionTaken.held(session_id, held.owner, held.address, held.ms_left)
+            ...
+
+    A claim decides who opens, never who writes: that is decided by ``save_events``.
+    """
+
+    async def claim(
+        self, session_id: str, *, owner: str, address: str, ttl_ms: int, steal: bool = False
+    ) -> SessionClaim:
+        """Give the session to ``owner``, under an epoch above all earlier ones. The session need not be stored yet.
+
+        An owner may claim again what it has. ``steal`` takes the session from an owner that lives.
+
+        Raises:
+            SessionTaken: another owner has it: retryable, with ``owner``, ``address`` and ``retry_after_ms``.
+        """
+
+    async def renew(self, owner: str, epochs: Mapping[str, int], ttl_ms: int) -> Sequence[str]:
+        """Prolong the claims that ``owner`` has under these epochs. The ids of those that it no longer has."""
+
+    async def release(self, session_id: str, *, owner: str, epoch: int) -> None:
+        """End a claim, so that others may open the session at once. One that is not held is no error."""
 
 
 @runtime_checkable

@@ -112,7 +112,6 @@ async def test_a_lost_session_leaves_its_agent_alive(agent):
             assert "completed" == (await result_of(other, "hello")).status
 
 
-@PENDING
 async def test_a_session_that_was_deleted_is_not_begun_again_without_its_head(agent, stores):
     """The next turn fails with SESSION_NOT_FOUND and the storage holds nothing of the session."""
     async with agent(say("one"), say("two")) as a:
@@ -151,7 +150,6 @@ async def test_a_retry_of_the_same_events_is_ignored(stores):
         assert (now,) == tuple(await storage.load_session("s"))
 
 
-@PENDING
 async def test_another_event_under_a_known_number_refuses_its_whole_batch(stores):
     """Nothing of the batch is stored, also not what would fit."""
     moment = y.Memory("m", "n", "c").created_at

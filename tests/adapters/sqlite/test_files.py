@@ -356,7 +356,7 @@ async def test_an_older_file_is_migrated_whole_or_not_at_all(tmp_path, monkeypat
     assert "SQLite says: no such table: nowhere" in await _refusal(path)
     monkeypatch.setattr(schema, "MIGRATIONS", (*first, "CREATE TABLE more (x)"))
     async with SQLiteSessionStorage(path) as storage:
-        assert await storage._file.run(lambda db: db.pragma("user_version")) == 2
+        assert await storage._file.run(lambda db: db.pragma("user_version")) == len(first) + 1
         assert await storage.load_session("s") == (EVENT,)
 
 
