@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .builder import AgentBuilder, HasProvider, NoProvider
-from .core.ports.appending import new_events
 from .core.config import AgentConfig, EnvironmentContext, Notices, RetryPolicy, SessionConfig
+from .core.ports.appending import new_events
 from .core.ports.protocols import (
     MemoryStorage,
     ModelCapabilities,

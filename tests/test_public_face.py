@@ -20,7 +20,8 @@ NAMES = {
     "hooks": "SessionStart SessionEnd TurnStart TurnEnd BeforeToolUse AfterToolUse BeforeCompact"
     " Continue ContinueWith Abort",
     "ports": "ModelProvider ModelInfo ModelCapabilities ToolHandler ToolInput ToolOutput Plugin PluginContext"
-    " SessionStorage SessionEvent Metadata SessionSummary SessionPage MemoryStorage Memory",
+    " SessionStorage SessionEvent Metadata SessionSummary SessionPage MemoryStorage Memory"
+    " SessionClaim SessionClaims new_events",
     "extension": "Tool tool SkillDefinition AgentProfile ProfileKind RuntimeMode ReAct Pipeline SingleShot"
     " Step Budget QuickAction",
     "unions": "Message ContentBlock ChatEvent AgentEventPayload SessionEventPayload HookEvent HookResult"

@@ -61,6 +61,7 @@ ADVICE = {
     ErrorCode.SESSION_BUSY: "close it (await session.close())",
     ErrorCode.TURN_BUSY: "wait for turn.result(), cancel it, or send with queue=True",
     ErrorCode.SESSION_NOT_FOUND: "the session storage has none",
+    ErrorCode.SESSION_TAKEN: "resume the session to go on with what is stored",
     ErrorCode.SESSION_CLOSED: "open a new one with agent.new_session()",
     ErrorCode.AGENT_CLOSED: "build and enter a new one",
     ErrorCode.AGENT_CRASHED: "please report it",
@@ -528,7 +529,8 @@ async def test_a_crash_says_so(conversation, autojump_clock, monkeypatch):
 
 def test_every_code_has_its_row():
     """No code of the list is left out of this page."""
-    here = {*BUILDING, *CASES, ErrorCode.AGENT_CLOSED, ErrorCode.AGENT_CRASHED}
+    # What ends the session, or the agent, has tests of its own.
+    here = {*BUILDING, *CASES, ErrorCode.AGENT_CLOSED, ErrorCode.AGENT_CRASHED, ErrorCode.SESSION_TAKEN}
     assert here == set(ErrorCode)
 
 
