@@ -3,22 +3,65 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import re
+import sys
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NoReturn
 
 from .agent.model_choice import DEFAULT, FORMS
 from .base.exits import EXIT_CODES
+from .base.output import put, say
 from .base.signals import run
+from .base.suggestions import did_you_mean
 
 Parsers = Any
 """What ``add_subparsers`` returns; argparse keeps the class to itself."""
 
+_CHOICE = re.compile(r"invalid choice: '([^']*)'")
+_UNKNOWN = re.compile(r"unrecognized arguments: (--[\w-]+)")
+
+ENVIRONMENT = """\
+environment:
+  YOUYOU_HOME        the directory for sessions and typed lines (default: the user's data directory)
+  YOUYOU_MODEL       a GGUF file for --model local
+  OPENAI_API_KEY     for --model openai:NAME
+  ANTHROPIC_API_KEY  for --model anthropic:NAME"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """An `ArgumentParser` that writes through the one cleaner and says what was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what was wrong, and what to type instead; exit code 2."""
+        if found := _CHOICE.search(message):
+            message += did_you_mean(found[1], self._commands(), mark="")
+        elif found := _UNKNOWN.search(message):
+            message += did_you_mean(found[1], self._options(), mark="")
+        super().error(message)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message:
+            (say if file is sys.stderr else put)(message)
+
+    def _commands(self) -> Iterator[str]:
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                yield from action.choices
+
+    def _options(self) -> Iterator[str]:
+        """The options of this parser and of all below it: what is left over is told by the topmost one."""
+        yield from self._option_string_actions
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for parser in action.choices.values():
+                    yield from parser._options()
+
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser. Each command sets ``run``, a function of the parsed arguments that returns the exit code."""
-    parser = _described(argparse.ArgumentParser(prog="youyou"), "An agent runtime for Trio, on the command line.")
+    parser = _described(_Parser(prog="youyou"), "An agent runtime for Trio, on the command line.", _EXAMPLES["youyou"])
     parser.add_argument("--version", action="version", version=f"youyou {version('youyou')}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_chat(commands)
@@ -27,18 +70,44 @@ def build_parser() -> argparse.ArgumentParser:
     _add_models(commands)
     _add_profiles(commands)
     _add_explore(commands)
+    _add_completion(commands)
     return parser
 
 
-def _described(parser: argparse.ArgumentParser, text: str) -> argparse.ArgumentParser:
+_EXAMPLES = {
+    "youyou": ["youyou demo", "youyou chat --model scripted", "youyou chat --help"],
+    "chat": [
+        "youyou chat",
+        "youyou chat --model anthropic:claude-sonnet-4-5 --resume",
+        "youyou chat shop.agent:builder",
+        'youyou chat -p "What is on this picture?" -a picture.png --model openai:gpt-5-mini',
+    ],
+    "demo": ["youyou demo", "youyou demo --model scripted"],
+    "sessions": ["youyou sessions list", "youyou sessions show 3f2a"],
+    "list": ["youyou sessions list --limit 5"],
+    "show": ["youyou sessions show", "youyou sessions show 3f2a --json"],
+    "export": ["youyou sessions export 3f2a > talk.md"],
+    "search": ["youyou sessions search lighthouse"],
+    "rename": ['youyou sessions rename 3f2a "The lighthouse"'],
+    "delete": ["youyou sessions delete 3f2a", "youyou sessions delete --yes 3f2a 77b0"],
+    "models": ["youyou models"],
+    "profiles": ["youyou profiles shop.agent:builder --resolved"],
+    "explore": ["youyou explore shop.scenarios:buying", "youyou explore tests/scenarios.py:buying --html report.html"],
+    "completion": ["youyou completion bash > ~/.local/share/bash-completion/completions/youyou"],
+}
+
+
+def _described(parser: argparse.ArgumentParser, text: str, examples: list[str]) -> argparse.ArgumentParser:
     parser.description = text
-    parser.epilog = EXIT_CODES
+    lines = "".join(f"  {example}\n" for example in examples)
+    parser.epilog = f"examples:\n{lines}\n{ENVIRONMENT}\n\n{EXIT_CODES}"
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     return parser
 
 
 def _command(commands: Parsers, name: str, help: str, run_it: Callable[[argparse.Namespace], int]) -> Any:
-    parser = _described(commands.add_parser(name, help=help), help[0].upper() + help[1:] + ".")
+    text = help[0].upper() + help[1:] + "."
+    parser = _described(commands.add_parser(name, help=help), text, _EXAMPLES[name])
     parser.set_defaults(run=run_it)
     return parser
 
@@ -52,8 +121,11 @@ def _add_db(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_chat(commands: Parsers) -> None:
-    parser = _command(commands, "chat", "talk to a model in the terminal", _chat)
-    _add_model(parser)
+    parser = _command(commands, "chat", "talk to a model, or to your own agent, in the terminal", _chat)
+    parser.add_argument(
+        "builder", nargs="?", metavar="MODULE:BUILDER", help="your AgentBuilder, or a function that returns one"
+    )
+    parser.add_argument("--model", metavar="MODEL", help=f"{FORMS} (default: {DEFAULT})")
     parser.add_argument("--base-url", metavar="URL", help="another server for openai:NAME or anthropic:NAME")
     _add_db(parser)
     parser.add_argument(
@@ -61,6 +133,11 @@ def _add_chat(commands: Parsers) -> None:
     )
     parser.add_argument("--domain", metavar="ID", help="a domain profile; see 'youyou profiles'")
     parser.add_argument("--skill", metavar="ID", help="a skill profile; see 'youyou profiles'")
+    parser.add_argument("-s", "--system", metavar="TEXT", help="instructions to the model, besides the agent's own")
+    parser.add_argument(
+        "-a", "--attach", action="append", default=[], metavar="FILE", help="an image or a text for the first message"
+    )
+    parser.add_argument("--approve", action="store_true", help="ask before each tool runs (in the chat: /approve)")
     parser.add_argument(
         "-p", "--prompt", metavar="TEXT", help="one turn without a terminal; '-' reads the text from stdin"
     )
@@ -68,15 +145,29 @@ def _add_chat(commands: Parsers) -> None:
 
 
 def _chat(arguments: argparse.Namespace) -> int:
+    from .agent.attachments import attached
     from .agent.opened_session import Options
     from .base.exits import UsageError
     from .chat.interactive import chat
     from .chat.single_turn import one_turn
 
     a = arguments
-    options = Options(a.model, a.base_url, a.db, a.resume, a.domain, a.skill)
-    if a.resume is not None and (a.domain or a.skill):
-        raise UsageError("a resumed session keeps its profiles; leave --domain and --skill away")
+    if a.resume is not None and (a.domain or a.skill or a.system):
+        raise UsageError("a resumed session keeps its profiles and instructions; leave --domain, --skill and -s away")
+    options = Options(
+        builder=a.builder,
+        model=a.model,
+        base_url=a.base_url,
+        db=a.db,
+        resume=a.resume,
+        domain=a.domain,
+        skill=a.skill,
+        system=a.system,
+        attachments=tuple(attached(a.attach)),
+        approve=a.approve,
+    )
+    if a.prompt is not None and a.approve:
+        raise UsageError("--approve needs a chat in a terminal: with -p nobody can be asked")
     if a.prompt is not None:
         return run(partial(one_turn, options, a.prompt, a.json))
     if a.json:
@@ -86,7 +177,7 @@ def _chat(arguments: argparse.Namespace) -> int:
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
     return int(text)
 
 
@@ -104,17 +195,29 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _add_sessions(commands: Parsers) -> None:
-    parser = _described(commands.add_parser("sessions", help="list, show, delete stored sessions"), "Stored sessions.")
+    help = "list, show, export, search, rename, delete stored sessions"
+    parser = _described(commands.add_parser("sessions", help=help), "Stored sessions.", _EXAMPLES["sessions"])
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     listing = _command(actions, "list", "list the newest sessions", _list)
-    listing.add_argument("--limit", type=_count, default=20, metavar="N", help="how many (default: 20)")
     show = _command(actions, "show", "show what was said in one session", _show)
-    show.add_argument("session", nargs="?", metavar="ID-PREFIX", help="which one (default: the newest)")
+    export = _command(actions, "export", "print one session as a Markdown document", _export)
+    search = _command(actions, "search", "find sessions by what was said in them", _search)
+    rename = _command(actions, "rename", "give a session another title", _rename)
     delete = _command(actions, "delete", "delete sessions for good", _delete)
-    delete.add_argument("session", nargs="+", metavar="ID-PREFIX", help="which ones")
-    for action in (listing, show, delete):
+    for action in (listing, search):
+        action.add_argument("--limit", type=_count, default=20, metavar="N", help="how many (default: 20)")
+    for action in (show, export):
+        action.add_argument("session", nargs="?", metavar="ID-PREFIX", help="which one (default: the newest)")
+    search.add_argument("words", metavar="WORDS", help="what stands in a title or a message, in upper or lower case")
+    rename.add_argument("session", metavar="ID-PREFIX", help="which one")
+    rename.add_argument("title", metavar="TITLE", help="its new title")
+    delete.add_argument(
+        "session", nargs="+", metavar="ID-PREFIX", help="which ones: at least four characters of each id"
+    )
+    delete.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    for action in (listing, show, export, search, rename, delete):
         _add_db(action)
-    for action in (listing, show):
+    for action in (listing, show, export, search):
         action.add_argument("--json", action="store_true", help="one line of JSON for each entry")
 
 
@@ -130,10 +233,28 @@ def _show(arguments: argparse.Namespace) -> int:
     return run(partial(show_session, arguments.db, arguments.session, arguments.json))
 
 
+def _export(arguments: argparse.Namespace) -> int:
+    from .subcommands.sessions_command import export_session
+
+    return run(partial(export_session, arguments.db, arguments.session, arguments.json))
+
+
+def _search(arguments: argparse.Namespace) -> int:
+    from .subcommands.sessions_command import search_sessions
+
+    return run(partial(search_sessions, arguments.db, arguments.words, arguments.limit, arguments.json))
+
+
+def _rename(arguments: argparse.Namespace) -> int:
+    from .subcommands.sessions_command import rename_session
+
+    return run(partial(rename_session, arguments.db, arguments.session, arguments.title))
+
+
 def _delete(arguments: argparse.Namespace) -> int:
     from .subcommands.sessions_command import delete_sessions
 
-    return run(partial(delete_sessions, arguments.db, arguments.session))
+    return run(partial(delete_sessions, arguments.db, arguments.session, arguments.yes))
 
 
 def _add_models(commands: Parsers) -> None:
@@ -180,3 +301,18 @@ def _explore(arguments: argparse.Namespace) -> int:
     return explore(
         a.scenario, schedules=a.schedules, seed=a.seed, cancel=a.cancel, token=a.replay, html=a.html, as_json=a.json
     )
+
+
+def _add_completion(commands: Parsers) -> None:
+    parser = _command(commands, "completion", "print a script for completion in your shell", _complete)
+    parser.add_argument("shell", choices=["bash", "zsh", "tcsh"], help="the shell")
+
+
+def _complete(arguments: argparse.Namespace) -> int:
+    from .base.exits import OK, require
+
+    require("shtab", "cli")
+    import shtab
+
+    put(shtab.complete(build_parser(), arguments.shell))
+    return OK

@@ -28,7 +28,7 @@ _TITLE = "youyou chat"
 def main(target: str) -> None:
     """Hold the conversation and draw its end."""
     with tempfile.TemporaryDirectory() as home:
-        person = _people()._sit_down(("chat", "--model", "scripted"), Path(home))
+        person = _people()._sit_down([sys.executable, "-m", "youyou", "chat", "--model", "scripted"], Path(home))
         try:
             _converse(person)
             drawn = [_line(row, person.screen.columns) for row in _rows(person.screen)]

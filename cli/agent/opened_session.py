@@ -15,47 +15,90 @@ import attrs
 
 from ...actors.handles.agent_handle import Agent
 from ...actors.handles.session_handle import Session
+from ...builder import AgentBuilder, HasProvider
 from ...core.config import SessionConfig
+from ...core.ports.protocols import SessionStorage
+from ...core.registry.registration import Part
+from ...messages.content import ContentBlock
+from ..base.exits import UsageError
+from .approval import Approval
 from .assembly import agent_builder
-from .model_choice import provider_for
+from .builder_loading import load_builder
+from .model_choice import DEFAULT, provider_for
+from .sample_tools import notes_in, sample_tools
 from .stored_sessions import find_session, open_storage
 
 if TYPE_CHECKING:
     from ...adapters.sqlite import SQLiteSessionStorage
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class Options:
-    """What the options of ``youyou chat`` say. ``resume``: the beginning of a session's id, or `NEWEST`."""
+    """What the options of ``youyou chat`` say."""
 
-    model: str
+    builder: str | None = None
+    """``module:name`` of the user's own builder, in place of the command line's agent."""
+    model: str | None = None
     base_url: str | None = None
     db: str | None = None
     resume: str | None = None
+    """The beginning of a session's id, or `NEWEST`."""
     domain: str | None = None
     skill: str | None = None
+    system: str | None = None
+    """Instructions besides the agent's own."""
+    attachments: tuple[ContentBlock, ...] = ()
+    """What goes with the first message."""
+    approve: bool = False
+    """Ask before each tool."""
+
+    @property
+    def talks_to(self) -> str:
+        """What to call the other side."""
+        return self.builder or self.model or DEFAULT
 
 
 @asynccontextmanager
-async def conversation(options: Options) -> AsyncIterator[tuple[Agent, Session]]:
+async def conversation(options: Options, approval: Approval | None = None) -> AsyncIterator[tuple[Agent, Session]]:
     """A new session, or a stored one, of a new agent.
 
     Cancellation: entering and leaving are checkpoints, as for the agent's own block.
 
     Raises:
-        AgentError, CommandError: the options ask for what is not there.
+        AgentError, CommandError, UsageError: the options ask for what is not there.
     """
-    storage = session_storage(options)
-    provider = provider_for(options.model, options.base_url)
-    async with (
-        agent_builder(provider, storage).build() as agent,
-        await _session(agent, storage, options) as session,
-    ):
+    notes: list[str] = []
+    builder, storage, own = _builder(options, notes)
+    if approval is not None:
+        builder.register_plugin(approval)
+    async with builder.build() as agent, await _session(agent, storage, options) as session:
+        if options.resume is not None and storage is not None:
+            notes.extend(notes_in(await storage.load_session(session.id) or ()))
         yield agent, session
-    if storage is not None and options.resume is None and not session.history:
+    if own is not None and options.resume is None and not session.history:
         # Nothing was said: it would only be in the way in the list.
-        await storage.delete_session(session.id)
-        await storage.aclose()
+        await own.delete_session(session.id)
+        await own.aclose()
+
+
+def _builder(
+    options: Options, notes: list[str]
+) -> tuple[AgentBuilder[HasProvider], SessionStorage | None, SQLiteSessionStorage | None]:
+    """The builder, the storage of its sessions, and the same once more if it is the command line's own."""
+    if options.builder is None:
+        own = session_storage(options)
+        provider = provider_for(options.model or DEFAULT, options.base_url)
+        return agent_builder(provider, own, sample_tools(notes)), own, own
+    if options.model is not None or options.base_url is not None:
+        raise UsageError(f"{options.builder} has a model of its own; leave --model and --base-url away")
+    builder = load_builder(options.builder)
+    registered = [entry.value for entry in builder._registrations.entries if entry.part is Part.SESSION_STORAGE]
+    if registered:
+        if options.db is not None:
+            raise UsageError(f"{options.builder} has a storage of its own; leave --db away")
+        return builder, registered[0], None
+    own = session_storage(options)
+    return (builder if own is None else builder.register_session_storage(own)), own, own
 
 
 def session_storage(options: Options) -> SQLiteSessionStorage | None:
@@ -66,8 +109,9 @@ def session_storage(options: Options) -> SQLiteSessionStorage | None:
     return open_storage(options.db)
 
 
-async def _session(agent: Agent, storage: SQLiteSessionStorage | None, options: Options) -> Session:
+async def _session(agent: Agent, storage: SessionStorage | None, options: Options) -> Session:
     if options.resume is None or storage is None:
-        return await agent.new_session(SessionConfig(domain=options.domain, skill=options.skill))
+        config = SessionConfig(domain=options.domain, skill=options.skill, system_prompt_override=options.system)
+        return await agent.new_session(config)
     found = await find_session(storage, options.resume)
     return await agent.resume_session(found.session_id)

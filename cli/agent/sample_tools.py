@@ -3,20 +3,22 @@
     for tool in sample_tools():
         builder.register_tool(tool)
 
-Nothing leaves the process; notes are gone when it ends.
+Nothing leaves the process; notes are read back from the session when it is resumed.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 import trio
 
 from ...core.ports.protocols import ToolInput
 from ...core.tools.declaration import Tool, tool
+from ...messages.history import ToolCall, ToolOutcome, ToolResult
+from ...messages.records import SessionEvent
 
 LOOKING_UP = 0.3
 """Seconds that reading takes, so that a person sees calls run side by side."""
@@ -37,24 +39,37 @@ _OPERATORS: dict[type[ast.operator | ast.unaryop], Callable[..., float]] = {
 }
 
 
-def sample_tools() -> list[Tool]:
-    """The tools, with a notebook of their own."""
-    notes: list[str] = []
+def sample_tools(notes: list[str] | None = None) -> list[Tool]:
+    """The tools, with a notebook: ``notes``, or one of their own."""
+    kept = [] if notes is None else notes
 
     @tool(mutating=True, tags=("notes",), icon="pencil", label="Add a note")
     async def add_note(text: str) -> str:
         """Keep a note for later."""
         await trio.sleep(WRITING_DOWN)
-        notes.append(text)
-        return f"kept as note {len(notes)}: {text}"
+        kept.append(text)
+        return f"kept as note {len(kept)}: {text}"
 
     @tool(tags=("notes",), icon="list", label="List notes")
     async def list_notes() -> str:
         """Show all notes."""
         await trio.sleep(LOOKING_UP)
-        return "\n".join(f"{number}. {text}" for number, text in enumerate(notes, 1)) or "there are no notes"
+        return "\n".join(f"{number}. {text}" for number, text in enumerate(kept, 1)) or "there are no notes"
 
     return [clock, calculator, add_note, list_notes, wait]
+
+
+def notes_in(events: Iterable[SessionEvent]) -> list[str]:
+    """The notes that were kept in a stored session: the notebook itself ends with its process."""
+    asked: dict[str, str] = {}
+    notes = []
+    for event in events:
+        match event.payload:
+            case ToolCall(tool_name="add_note", call_id=call_id, arguments=arguments):
+                asked[call_id] = str(arguments.get("text", ""))
+            case ToolResult(call_id=call_id, outcome=ToolOutcome.OK) if call_id in asked:
+                notes.append(asked.pop(call_id))
+    return notes
 
 
 @tool(tags=("facts",), icon="clock", label="Clock")

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...core.ports.protocols import SessionStorage
 from ...messages.records import SessionSummary
 from ..base import paths
-from ..base.exits import CommandError
+from ..base.exits import CommandError, UsageError
 
 if TYPE_CHECKING:
     from ...adapters.sqlite import SQLiteSessionStorage
 
+SHORTEST_PREFIX = 4
+"""Characters of an id that name a session to delete."""
 NEWEST = ""
 """The query for the newest session: ``--resume`` without an id."""
 
@@ -28,7 +31,7 @@ def open_storage(db: str | None) -> SQLiteSessionStorage:
     return SQLiteSessionStorage(paths.database(db))
 
 
-async def find_session(storage: SQLiteSessionStorage, query: str) -> SessionSummary:
+async def find_session(storage: SessionStorage, query: str) -> SessionSummary:
     """The one session that ``query`` names: the beginning of its id, or a part of its title; the newest for `NEWEST`.
 
     Raises:
@@ -36,7 +39,11 @@ async def find_session(storage: SQLiteSessionStorage, query: str) -> SessionSumm
     """
     found = await (storage.find_session(query) if query != NEWEST else _newest(storage))
     by_id = [each for each in found if each.session_id.startswith(query)]
-    match by_id or list(found):
+    return _only(by_id or list(found), query)
+
+
+def _only(found: Sequence[SessionSummary], query: str) -> SessionSummary:
+    match found:
         case []:
             raise CommandError("there is no such session; 'youyou sessions list' shows those that there are")
         case [one]:
@@ -46,7 +53,22 @@ async def find_session(storage: SQLiteSessionStorage, query: str) -> SessionSumm
             raise CommandError(f"{len(several)} sessions fit {query!r}; give more of the id:\n{lines}")
 
 
-async def _newest(storage: SQLiteSessionStorage) -> Sequence[SessionSummary]:
+async def find_by_id(storage: SessionStorage, prefix: str) -> SessionSummary:
+    """The session with this id, or the only one whose id begins so. For what cannot be taken back: no titles.
+
+    Raises:
+        UsageError: ``prefix`` is not a whole id and shorter than four characters.
+        CommandError: there is none, or more than one.
+    """
+    found = await storage.find_session(prefix) if prefix else ()
+    if whole := [each for each in found if each.session_id == prefix]:
+        return whole[0]
+    if len(prefix) < SHORTEST_PREFIX:
+        raise UsageError(f"{prefix!r} is too short; give at least {SHORTEST_PREFIX} characters of a session's id")
+    return _only([each for each in found if each.session_id.startswith(prefix)], prefix)
+
+
+async def _newest(storage: SessionStorage) -> Sequence[SessionSummary]:
     page = await storage.list_sessions(limit=20)
     return [each for each in page.sessions if each.message_count > 0][:1]
 

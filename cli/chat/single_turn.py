@@ -14,6 +14,7 @@ import trio
 from ...actors.handles.running_turn import RunningTurn
 from ...messages.chat import TextDelta
 from ...messages.codec import to_json
+from ...messages.content import TextBlock
 from ...messages.events import AgentEvent, ToolCallEnd, TurnCancelled, TurnComplete, TurnStatus
 from ..agent.opened_session import Options, conversation
 from ..base import wording
@@ -47,8 +48,8 @@ async def one_turn(options: Options, prompt: str, as_json: bool, stops: Stops) -
     out = Output(stops)
     text = prompt if prompt != "-" else await _read_stdin()
     async with conversation(options) as (_, session):
-        turn = await session.send_message(text)
-        show = _Json(out) if as_json else _Plain(out)
+        turn = await session.send_message([TextBlock(text), *options.attachments])
+        show = JsonLines(out) if as_json else PlainText(out)
         with stops.ctrl_c(CtrlC(turn, stops)):
             async for event in turn:
                 await show(event)
@@ -70,7 +71,9 @@ async def _read_stdin() -> str:
 
 
 @attrs.define
-class _Json:
+class JsonLines:
+    """Every event on a line of stdout."""
+
     out: Output
 
     async def __call__(self, event: AgentEvent) -> None:
@@ -78,7 +81,9 @@ class _Json:
 
 
 @attrs.define
-class _Plain:
+class PlainText:
+    """Text on stdout, what the tools did and how the turn ended on stderr."""
+
     out: Output
     _in_line: bool = False
 

@@ -200,6 +200,10 @@ class Terminal:
         def _(_: object) -> None:
             self._call(self._on_leave)
 
+        @keys.add("c-z")
+        def _(event: Any) -> None:
+            event.app.suspend_to_background()
+
         @keys.add("escape", "enter")
         def _(_: object) -> None:
             typed.insert_text("\n")

@@ -6,12 +6,14 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -48,6 +50,8 @@ class Person:
     fd: int
     screen: _Screen
     stream: Any
+    raw: str = ""
+    """All that the process has sent."""
 
     def type(self, text: str) -> None:
         """Type a line and press Enter."""
@@ -83,6 +87,7 @@ class Person:
                 data = os.read(self.fd, 65_536)
             except OSError:
                 return False
+            self.raw += data.decode("utf-8", "replace")
             self.stream.feed(data)
             return bool(data)
         return True
@@ -119,8 +124,8 @@ def person(home: Path) -> Iterator[Callable[..., Person]]:
     """Sit down at a terminal: ``person("chat", "--model", "scripted")``."""
     people: list[Person] = []
 
-    def sit_down(*arguments: str) -> Person:
-        people.append(_sit_down(arguments, home))
+    def sit_down(*arguments: str, command: Sequence[str] | None = None, **variables: str) -> Person:
+        people.append(_sit_down(command or [sys.executable, "-m", "youyou", *arguments], home, variables))
         return people[-1]
 
     yield sit_down
@@ -132,18 +137,18 @@ def person(home: Path) -> Iterator[Callable[..., Person]]:
         each.process.wait()
 
 
-def _sit_down(arguments: Sequence[str], home: Path) -> Person:
+def _sit_down(command: Sequence[str], home: Path, variables: Mapping[str, str] = MappingProxyType({})) -> Person:
     fd, slave = pty.openpty()
     os.set_inheritable(slave, True)
     screen = _Screen(100, 40, history=2_000)
     screen.answer = lambda data: os.write(fd, data)
     subprocess.run(["stty", "rows", "40", "cols", "100"], stdin=slave, check=True)
     process = subprocess.Popen(
-        [sys.executable, "-c", _TAKE_TERMINAL, sys.executable, "-m", "youyou", *arguments],
+        [sys.executable, "-c", _TAKE_TERMINAL, shutil.which(command[0]) or command[0], *command[1:]],
         stdin=slave,
         stdout=slave,
         stderr=slave,
-        env=environment(home),
+        env=environment(home) | dict(variables),
         start_new_session=True,
     )
     os.close(slave)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ def test_ctrl_c_in_mid_stream_stops_the_answer_and_keeps_it_so_far(person: Any, 
     me.sees(IDLE)
     assert "closed with its last line" not in me.seen
     me.ctrl_c()
+    me.sees("Ctrl-C once more leaves")
+    me.ctrl_c()
     assert 0 == me.leaves()
     assert ["UserMessage", "AssistantMessage"] == stored().kinds
     assert ["cancelled"] == [value["status"] for value in stored().noted("turn_ended")]
@@ -85,7 +88,7 @@ def test_a_new_process_resumes_where_the_old_one_was(person: Any) -> None:
     again.type("the second thing")
 
     again.sees("That was message 2 of this conversation")
-    again.ctrl_c()
+    again.press(b"\x04")
     assert 0 == again.leaves()
 
 
@@ -162,8 +165,8 @@ def test_typed_text_is_cleared_by_ctrl_c_completed_by_tab_and_recalled_by_up(per
     me.press(b"\x1b[A")
 
     me.sees(r"\S /tree")
-    me.ctrl_c()
-    me.ctrl_c()
+    for _ in range(3):
+        me.ctrl_c()
     me.sees("nothing was said, nothing is kept")
     assert 0 == me.leaves()
 
@@ -220,3 +223,128 @@ def test_a_database_that_fails_is_told_once_and_made_good_later(
     me.type("/quit")
     assert 0 == me.leaves()
     assert 3 == stored().kinds.count("UserMessage")
+
+
+def test_ctrl_c_at_an_empty_prompt_warns_first(person: Any) -> None:
+    """One press too many after a turn does not end the chat, and typing a line takes the warning back."""
+    me = person(*CHAT)
+    me.sees(IDLE)
+    me.ctrl_c()
+    me.sees("Ctrl-C once more leaves")
+    me.type("/histroy")
+    me.sees("there is no /histroy; did you mean /history?")
+
+    me.ctrl_c()
+
+    me.sees("Ctrl-C once more leaves", times=2)
+    me.ctrl_c()
+    assert 0 == me.leaves()
+
+
+def test_a_resumed_session_still_has_its_notes(person: Any) -> None:
+    """The notebook of the sample tools ends with its process; a resume reads it back from the session."""
+    me = person(*CHAT)
+    me.sees(IDLE)
+    me.type("note: buy milk; call Anna")
+    me.sees("kept as note 2: call Anna")
+    me.sees(IDLE)
+    me.press(b"\x04")
+    assert 0 == me.leaves()
+
+    again = person(*CHAT, "--resume")
+    again.sees(IDLE)
+    again.type("which notes?")
+
+    again.sees(r"1\. buy milk 2\. call Anna")
+    again.press(b"\x04")
+    assert 0 == again.leaves()
+
+
+def test_a_tool_runs_only_after_the_user_has_said_so(person: Any, stored: Callable[[], Any]) -> None:
+    """With /approve each call is asked for: one is allowed, one refused, and a turn that is stopped asks no more."""
+    me = person(*CHAT)
+    me.sees(IDLE)
+    me.type("/approve")
+    me.sees("every tool is asked for")
+    me.type("note: one; two; three")
+    me.sees(r'\? add_note\(text="one"\)')
+    me.type("perhaps")
+    me.sees("answer y, n or a")
+    me.type("y")
+    me.sees("kept as note 1: one")
+    me.sees(r'\? add_note\(text="two"\)')
+    me.type("n")
+    me.sees(r"the user refused\s+it")
+    me.sees(r'\? add_note\(text="three"\)')
+
+    me.ctrl_c()
+
+    me.sees("■ cancelled, 1 call skipped")
+    me.press(b"\x04")
+    assert 0 == me.leaves()
+    assert ["ok", "failed", "skipped"] == [
+        str(event.payload.outcome) for event in stored().events if type(event.payload).__name__ == "ToolResult"
+    ]
+
+
+@pytest.mark.long
+def test_a_chat_in_the_background_says_so_and_ends(person: Any) -> None:
+    """Its first touch of the terminal would stop it, deaf to SIGTERM; it ends with 2 and says why instead."""
+    shell = person(command=["bash", "--norc", "-i"])
+    shell.type(f"PS1='$ '; {sys.executable} -m youyou chat --model scripted &")
+
+    shell.sees("was started in the background; leave the '&' away")
+
+    shell.type("wait %1; echo code $?")
+    shell.sees(r"\ncode 2")
+    shell.type("exit")
+    shell.leaves()
+
+
+@pytest.mark.long
+def test_ctrl_z_suspends_and_fg_goes_on(person: Any) -> None:
+    """The shell has its terminal back; after fg the conversation is where it was."""
+    shell = person(command=["bash", "--norc", "-i"])
+    shell.type(f"PS1='$ '; {sys.executable} -m youyou chat --model scripted")
+    shell.sees(IDLE)
+
+    shell.press(b"\x1a")
+
+    shell.sees("Stopped")
+    # The answer to the last question for the cursor arrives at the shell now: clear that line.
+    shell.press(b"\x15")
+    shell.type("echo back in the shell | tr a-z A-Z")
+    shell.sees("BACK IN THE SHELL")
+    shell.type("fg")
+    shell.sees(IDLE)
+    shell.type("good morning")
+    shell.sees("You said: good morning")
+    shell.press(b"\x04")
+    shell.sees("to go on: youyou chat")
+    shell.type("exit")
+    shell.leaves()
+
+
+def test_a_dumb_terminal_gets_text_alone(person: Any, stored: Callable[[], Any]) -> None:
+    """TERM=dumb: lines in, answers out, no control sequence; questions, Ctrl-C and Ctrl-D do what they do elsewhere."""
+    me = person(*CHAT, TERM="dumb")
+    me.sees("\n> ?")
+    me.type("what is 6 * 7?")
+    me.sees(r"- 6 \* 7 = 42")
+    me.type("/approve")
+    me.sees("every tool is asked for")
+    me.type("note: one")
+    me.sees(r'\? add_note\(text="one"\)')
+    me.type("n")
+    me.sees(r"the user refused\s+it")
+    me.sees("Here is what came back:", times=2)
+    me.sees("\n> ?\n*$")
+    me.ctrl_c()
+    me.sees("Ctrl-C once more leaves")
+
+    me.press(b"\x04")
+
+    me.sees("to go on: youyou chat --resume")
+    assert 0 == me.leaves()
+    assert "\x1b" not in me.raw
+    assert 2 == stored().kinds.count("UserMessage")

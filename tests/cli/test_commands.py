@@ -10,6 +10,7 @@ import pytest
 from youyou.adapters.extras import install_command
 from youyou.cli import main
 from youyou.cli.agent import demo_model
+from youyou.cli.subcommands.sessions_command import _fenced
 
 SCENARIO = """
 import trio
@@ -36,11 +37,53 @@ builder = (
 """
 
 
+OWN_AGENT = """
+from youyou import AgentBuilder, AgentConfig, Done, ModelCapabilities, ModelInfo, TextDelta, UserMessage
+
+class Mine:
+    id = "mine"
+    def __init__(self, answer):
+        self.answer = answer
+    def models(self):
+        return [ModelInfo("mine", "Mine", 8_000, ModelCapabilities(vision=True))]
+    async def chat(self, request):
+        yield TextDelta(self.answer(request))
+        yield Done()
+
+def echo(request):
+    said = [message.content[0].text for message in request.messages if isinstance(message, UserMessage)]
+    return f"mine: {said[-1]} [{'Be kind.' if 'Be kind.' in str(request.system) else 'no instructions'}]"
+
+def see(request):
+    return "\\n".join(
+        " ".join([type(block).__name__, *filter(None, [getattr(block, "name", ""), block.media_type])])
+        for block in request.messages[-1].content[1:]
+    )
+
+def made(answer):
+    return AgentBuilder(AgentConfig("mine")).register_model_provider(Mine(answer))
+
+def builder():
+    return made(echo)
+
+def looks():
+    return made(see)
+"""
+
+OWN_STORAGE = """
+from youyou.testing.stores import InMemorySessionStorage
+
+def builder():
+    return made(echo).register_session_storage(InMemorySessionStorage())
+"""
+
+
 @pytest.fixture(autouse=True)
 def at_home(monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path) -> None:
     """Files in this test's own directory, and a model that speaks at once."""
     monkeypatch.setenv("YOUYOU_HOME", str(home))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(demo_model, "PAUSE", 0)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -85,7 +128,7 @@ def test_sessions_are_listed_shown_resumed_and_deleted(capfd: pytest.CaptureFixt
     assert 0 == main(["sessions", "show", "--json"])
     kinds = [json.loads(line)["payload"]["type"] for line in capfd.readouterr().out.splitlines()]
     assert 2 == kinds.count("UserMessage")
-    assert 0 == main(["sessions", "delete", session])
+    assert 0 == main(["sessions", "delete", "--yes", session])
     assert capfd.readouterr().out.startswith("deleted ")
     assert 1 == main(["sessions", "show"])
     assert "there is no such session" in capfd.readouterr().err
@@ -97,9 +140,111 @@ def test_an_unclear_session_is_not_guessed(capfd: pytest.CaptureFixture[str]) ->
     ask("same words")
     capfd.readouterr()
 
-    assert 1 == main(["sessions", "delete", "same"])
+    assert 1 == main(["sessions", "show", "same"])
 
     assert "2 sessions fit 'same'; give more of the id:" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--yes", ""], 2, "'' is too short; give at least 4 characters of a session's id"),
+        (["--yes", "{id:.3}"], 2, "is too short"),
+        (["--yes", "the first words"], 1, "there is no such session"),
+        (["--yes", "{id}", "nothing-like-it"], 1, "there is no such session"),
+        (["{id}"], 2, "stdin is not a terminal, so nobody can be asked; say --yes"),
+    ],
+)
+def test_nothing_is_deleted_by_mistake(
+    capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, says: str
+) -> None:
+    """The empty word, a short beginning, a title, one wrong id among right ones, nobody to ask: all refused whole."""
+    ask("the first words")
+    ask("the second words")
+    main(["sessions", "list", "--json"])
+    (newest, _) = [json.loads(line)["session_id"] for line in capfd.readouterr().out.splitlines()[-2:]]
+
+    assert code == main(["sessions", "delete", *(each.format(id=newest) for each in arguments)])
+
+    assert says in capfd.readouterr().err
+    main(["sessions", "list"])
+    assert 2 == capfd.readouterr().out.count("\n")
+
+
+def test_sessions_are_searched_renamed_and_exported(capfd: pytest.CaptureFixture[str]) -> None:
+    """A word of a message finds its session, whatever its case; a new title stays; a document holds what was said."""
+    ask("what is 12 * 7?")
+    ask("good morning")
+    capfd.readouterr()
+
+    assert 0 == main(["sessions", "search", "CALCULATOR"])
+    found = capfd.readouterr().out
+    session = found.split()[0]
+    assert 0 == main(["sessions", "rename", session, "Sums of\tthe day"])
+    assert f"{session} is now Sums of the day\n" == capfd.readouterr().out
+    assert 0 == main(["sessions", "search", "sums of"])
+    by_title = capfd.readouterr().out
+    assert 0 == main(["sessions", "export", session])
+    document = capfd.readouterr().out
+
+    assert (2, 1) == (found.count("\n"), by_title.count("\n"))
+    assert 'call  calculator(expression="12 * 7")' in found
+    assert document.startswith("# Sums of the day\n\nSession `")
+    assert '## you\n\nwhat is 12 * 7?\n\n## call\n\n```\ncalculator(expression="12 * 7")\n```\n' in document
+    assert 0 == ask("and 2 * 3?", "--resume", session)
+    assert "2 * 3 = 6" in capfd.readouterr().out
+
+
+def test_an_export_quotes_what_holds_a_fence() -> None:
+    """The result of a tool cannot end its own code block."""
+    assert "````\n```\nx\n````" == _fenced("```\nx\n")
+
+
+def test_a_chat_can_be_held_with_an_agent_of_ones_own(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """MODULE:BUILDER answers, its sessions are stored where those of the command line are, and can be resumed."""
+    (tmp_path / "own_agent_of_test.py").write_text(OWN_AGENT)
+
+    assert 0 == main(["chat", "own_agent_of_test:builder", "-p", "hello", "-s", "Be kind."])
+    assert 0 == main(["chat", "own_agent_of_test:builder", "-p", "again", "--resume"])
+
+    assert "mine: hello [Be kind.]\nmine: again [Be kind.]\n" == capfd.readouterr().out
+
+
+def test_an_agent_with_a_storage_of_its_own_keeps_it(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Nothing goes into the command line's database then, and --db is refused."""
+    (tmp_path / "storing_agent_of_test.py").write_text(OWN_AGENT + OWN_STORAGE)
+
+    assert 0 == main(["chat", "storing_agent_of_test:builder", "-p", "hello"])
+    assert 2 == main(["chat", "storing_agent_of_test:builder", "-p", "hello", "--db", "x.db"])
+
+    assert "has a storage of its own; leave --db away" in capfd.readouterr().err
+    main(["sessions", "list"])
+    assert "no session was ever stored here" in capfd.readouterr().err
+
+
+def test_files_go_with_the_message(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Text and images, told by their content, are blocks of the first message."""
+    (tmp_path / "own_agent_of_test.py").write_text(OWN_AGENT)
+    (tmp_path / "notes.md").write_text("# Ünïcode")
+    (tmp_path / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n and so on")
+
+    assert 0 == main(["chat", "own_agent_of_test:looks", "-p", "x", "-a", "notes.md", "-a", "picture.txt"])
+
+    assert "FileBlock notes.md text/markdown\nImageBlock image/png\n" == capfd.readouterr().out
+
+
+def test_errors_are_cleaned_for_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    """What was typed comes back without its control characters, whichever part of the command line says it."""
+    ask("so that there is a database")
+    for arguments in (
+        ["chat\x1b]0;x\x07"],
+        ["profiles", "a\x1b[2J:b"],
+        ["explore", "a\x1b[2J"],
+        ["sessions", "show", "\x1b[2J"],
+    ):
+        assert main(arguments) in (1, 2)
+
+    assert "\x1b" not in capfd.readouterr().err
 
 
 def test_reading_sessions_makes_no_database(capfd: pytest.CaptureFixture[str], home: Path) -> None:
@@ -127,13 +272,23 @@ def test_errors_have_words_and_no_traceback(capfd: pytest.CaptureFixture[str], t
         (["chat", "--model", "scripted", "--base-url", "http://x", "-p", "x"], "--base-url goes with"),
         (["chat", "--json"], "--json goes with -p"),
         (["chat", "--resume", "--skill", "x", "-p", "x"], "keeps its profiles"),
+        (["chat", "--resume", "-s", "x", "-p", "x"], "keeps its profiles and instructions"),
+        (["chat", "--approve", "-p", "x"], "nobody can be asked"),
+        (["chat", "json:decoder", "--model", "scripted", "-p", "x"], "has a model of its own"),
+        (["chat", "-p", "x", "-a", "missing.txt"], "cannot attach missing.txt: No such file or directory"),
+        (["chat", "-p", "x", "-a", sys.executable], "neither text in UTF-8 nor an image"),
+        (["cht"], "did you mean chat?"),
+        (["chat", "--modle", "x"], "did you mean --model?"),
+        (["sessions", "delet"], "did you mean delete?"),
+        (["sessions", "search", " "], "nothing to search for"),
+        (["sessions", "rename", "x", " "], "at least one character that shows"),
         (["profiles", "nothing"], "is not 'module:builder'"),
         (["profiles", "json:dumps_not"], "cannot find 'json:dumps_not'"),
         (["profiles", "json:dumps"], "cannot be called without arguments"),
-        (["profiles", "json:decoder"], "is no AgentBuilder"),
+        (["profiles", "json:decoder"], "is not an AgentBuilder"),
         (["explore", "nothing"], "is not 'module:function'"),
-        (["explore", "a:b", "--schedules", "0"], "is no number from 1 on"),
-        (["sessions", "list", "--limit", "-1"], "is no number from 1 on"),
+        (["explore", "a:b", "--schedules", "0"], "is not a number from 1 on"),
+        (["sessions", "list", "--limit", "-1"], "is not a number from 1 on"),
     ],
 )
 def test_what_is_not_understood_ends_with_2(capfd: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:
