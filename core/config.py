@@ -87,6 +87,12 @@ class AgentConfig:
     hook_timeout_ms: int = 30_000
     storage_timeout_ms: int = 30_000
     plugin_timeout_ms: int = 5_000
+    claim_ttl_ms: int = 15_000
+    """How long a claim on a session lasts unless it is renewed, in milliseconds; it is renewed at a third of that.
+
+    After a freeze or a lost connection, others wait this long before they may open the session (semantics 7)."""
+    address: str = ""
+    """Where this agent can be reached, for others that find its session taken; empty: host name and process id."""
     token_counter: Callable[[str], int] | None = None
     temperature: float | None = None
     max_tokens: int | None = None

@@ -67,7 +67,8 @@ class Resumed:
     ``synthetic``: results for calls without one, to be stored at once. ``started``: ids of all calls that began to run.
     ``turns``: how many turns there were. ``next_sequence``: of the next event to the host, one after the last stored
     mark. ``next_seq``: of the next stored event. ``memory_mark``: messages up to this seq have been extracted.
-    ``meter``: what was learnt about the size of requests, for `TokenMeter.relearn`.
+    ``meter``: what was learnt about the size of requests, for `TokenMeter.relearn`. ``epoch``: of the newest
+    ``session_opened``, 0 if it was never resumed.
     """
 
     config: SessionConfig | None
@@ -82,6 +83,7 @@ class Resumed:
     memory_mark: int
     last_turn: LastTurn | None
     meter: Mapping[str, Any] = attrs.field(factory=dict)
+    epoch: int = 0
 
 
 def resume(events: Sequence[SessionEvent], notices: Notices) -> Resumed:
@@ -106,6 +108,7 @@ def resume(events: Sequence[SessionEvent], notices: Notices) -> Resumed:
         memory_mark=facts.memory_mark,
         last_turn=facts.newest_turn(),
         meter=facts.meter,
+        epoch=facts.epoch,
     )
 
 
@@ -139,6 +142,7 @@ class _Facts:
     usage: TokenUsage = attrs.field(factory=TokenUsage)
     memory_mark: int = 0
     meter: Mapping[str, Any] = attrs.field(factory=dict)
+    epoch: int = 0
     last_turn: LastTurn | None = None
     begun: dict[str, LastTurn] = attrs.field(factory=dict)  # a turn may continue any earlier one
 
@@ -176,6 +180,8 @@ class _Facts:
                 self._end_turn(turn_id, value)
             case "sequence", Mapping():
                 self._mark(value)
+            case "session_opened", {"epoch": int() as epoch}:
+                self.epoch = max(self.epoch, epoch)
             case "memory_mark", {"seq": int() as seq}:
                 self.memory_mark = max(self.memory_mark, seq)
             case "step_ended", {"turn_id": str() as turn_id}:

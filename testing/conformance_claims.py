@@ -87,6 +87,11 @@ async def _release(claims: SessionClaims) -> None:
     if await _refused(claims, "c") is None:
         raise AssertionError("A release of an older claim leaves the newer one alone")
     await claims.release("never claimed", owner="a", epoch=1)
+    await claims.release("s", owner="a")
+    if await _refused(claims, "c") is None:
+        raise AssertionError("A release without an epoch leaves the claims of others alone")
+    await claims.release("s", owner="b")
+    expect(None, await _refused(claims, "c"), "A release without an epoch ends whatever claim the owner has")
 
 
 async def _renewing(claims: SessionClaims) -> None:

@@ -183,15 +183,15 @@ class InMemoryClaimedStorage(InMemorySessionStorage):
             self._claims[session_id] = attrs.evolve(self._claims[session_id], expires=expires)
         return tuple(session_id for session_id in epochs if session_id not in kept)
 
-    async def release(self, session_id: str, *, owner: str, epoch: int) -> None:
-        """End a claim. One that is not held is no error."""
+    async def release(self, session_id: str, *, owner: str, epoch: int | None = None) -> None:
+        """End a claim, under this epoch or any. One that is not held is not an error."""
         await _pass(self.delay)
         if self._has(session_id, owner, epoch):
             self._claims[session_id] = attrs.evolve(self._claims[session_id], expires=-inf)
 
-    def _has(self, session_id: str, owner: str, epoch: int) -> bool:
+    def _has(self, session_id: str, owner: str, epoch: int | None) -> bool:
         held = self._claims.get(session_id)
-        return held is not None and (held.owner, held.epoch) == (owner, epoch)
+        return held is not None and held.owner == owner and epoch in (None, held.epoch)
 
 
 @attrs.define(eq=False)

@@ -135,7 +135,15 @@ class Guard:
         except AgentError as error:
             outcome = error
         finally:
-            # The slot is free before anybody learns that it is.
+            await self._end(slot, outcome)
+
+    async def _end(self, slot: _Slot, outcome: SessionActor | AgentError) -> None:
+        """Release the claim, free the slot, and then answer those who wait, in this order."""
+        try:
+            with self.runtime.lifetime.flushing():
+                await self.runtime.claims.release()
+        finally:
+            # Sync, also when the shield has expired. The slot is free before anybody learns that it is.
             post(self.box, SessionEnded(slot.question))
             if isinstance(outcome, SessionActor):
                 slot.actor = None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import platform
 import warnings
 from contextlib import suppress
 
@@ -11,9 +13,11 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ...core.hook_registry import HookRegistry
+from ...core.randomness import new_id
 from ...core.registry.registry import Registry
 from ...messages.errors import AgentClosed, AgentError, PluginInitFailed
 from ..memory.extractor import MemoryExtractor
+from ..recorder.claims import Claims, claims_of
 from ..recorder.recorder import Recorder
 from ..session.runtime import Runtime
 from ..shared.deadlock import owned_by
@@ -141,6 +145,8 @@ class Supervisor:
             async with trio.open_nursery() as actors:
                 actors.start_soon(self.runtime.pool.run, name="tool pool")
                 actors.start_soon(self.runtime.extractor.run, name="memory extractor")
+                if self.runtime.claims.storage is not None:
+                    actors.start_soon(self.runtime.claims.run, name="claims")
                 actors.start_soon(self._guard, name="guard")
                 self.ready.set()
 
@@ -148,7 +154,10 @@ class Supervisor:
     async def _guard(self) -> None:
         # Nobody has work for the others once the guard has ended.
         with self.runtime.pool.jobs, self.runtime.extractor.box:
-            await self.guard.run()
+            try:
+                await self.guard.run()
+            finally:
+                self.runtime.claims.close()
 
     async def _close(self, entered: list[Lifespan]) -> None:
         """The last flush; then plugins, recorder and resources in reverse, each within its share of the time."""
@@ -216,6 +225,14 @@ def make_supervisor(registry: Registry) -> Supervisor:
         registry,
         lifetime,
         Recorder(lifetime, registry.session_storage, config.storage_timeout_ms / 1000),
+        Claims(
+            lifetime,
+            claims_of(registry.session_storage),
+            owner=new_id(),
+            address=config.address or f"{platform.node()}:{os.getpid()}",
+            ttl=config.claim_ttl_ms / 1000,
+            timeout=config.storage_timeout_ms / 1000,
+        ),
         ToolPool(
             lifetime,
             config.max_concurrent_tools,

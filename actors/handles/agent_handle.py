@@ -62,34 +62,40 @@ class Agent:
             HookAborted, PluginError: a SessionStart hook refused it, or raised.
             InvalidConfig: a value of the configuration is out of range, or no JSON.
             ModelNotSupported, ProfileNotFound: the configuration names what is not registered.
+            StorageError: the storage says who may open a session, and failed.
             AgentClosed: the agent is closing.
         """
         return await self._open(SessionConfig() if config is None else config, None)
 
-    async def resume_session(self, session_id: str) -> Session:
+    async def resume_session(self, session_id: str, *, steal: bool = False) -> Session:
         """Open a stored session again (semantics 7, "Resume"). No SessionStart hook runs.
 
-        Cancellation: as for `new_session`.
+        Cancellation: as for `new_session`; a ``session_opened`` record and results of open calls may be stored.
+
+        Args:
+            session_id: what `Session.id` gave.
+            steal: take the session over from an owner that lives: its turn fails, its next write is refused.
 
         Raises:
             InvalidInput: the id is no string.
             SessionNotFound: no such session, or no storage.
+            SessionTaken: it is open elsewhere, or another opened it at the same moment.
             StorageError: the storage failed.
             SessionBusy, ModelNotSupported, ProfileNotFound, AgentClosed: as for `new_session`.
         """
         if not isinstance(session_id, str):
             kind = type(session_id).__name__
             raise InvalidInput(f"the session's id is a {kind}; pass the string that session.id gave")
-        return await self._open(SessionConfig(), session_id)
+        return await self._open(SessionConfig(), session_id, bool(steal))
 
     @enable_ki_protection
-    async def _open(self, config: SessionConfig, session_id: str | None) -> Session:
+    async def _open(self, config: SessionConfig, session_id: str | None, steal: bool = False) -> Session:
         check_run(self._token, "an agent")
         config = checked_session(config)
         asked: list[OpenSession] = []
 
         def question(reply: Reply[OpenedSession | AgentError]) -> OpenSession:
-            asked.append(OpenSession(config, session_id, contextvars.copy_context(), reply))
+            asked.append(OpenSession(config, session_id, steal, contextvars.copy_context(), reply))
             return asked[0]
 
         try:

@@ -76,6 +76,7 @@ class Session:
             InvalidInput, ContentNotSupported, SkillNotFound: the input cannot be sent; nothing was stored.
             TurnBusy: another turn is running, and ``queue`` is False.
             SessionClosed, AgentClosed: it is too late.
+            SessionTaken, SessionNotFound: another owner has the session, or it was deleted (semantics 7).
         """
         setup = self._opened.state.setup
         checked = check_input(input, setup.model, setup.registry.skills)
@@ -127,10 +128,12 @@ class Session:
 
     def _check_open(self) -> None:
         check_run(self._token, "a session")
-        if self._closed:
+        if self._closed or self._opened.state.journal.lost is not None:
             raise self._too_late()
 
     def _too_late(self) -> AgentError:
+        if (lost := self._opened.state.journal.lost) is not None:
+            return lost
         if not self._closed and self._runtime.lifetime.shutting_down.is_set():
             return AgentClosed("the agent is closing: build and enter a new one")
         return SessionClosed("the session is closed: open a new one with agent.new_session()")
@@ -146,6 +149,7 @@ class Session:
 
         Raises:
             StorageError: the last events could not be stored. The slot is free all the same.
+            SessionTaken, SessionNotFound: another owner has the session, or it was deleted.
             InvalidInput: ``grace`` is no number.
             WouldDeadlock: called from a hook, tool or port of this agent.
         """
@@ -156,6 +160,7 @@ class Session:
         error: AgentError | None = await post_and_wait(
             self._opened.mailbox, lambda reply: CloseSession(True, "session_closed", grace, reply)
         )
+        error = error or self._opened.state.journal.lost
         if error is not None:
             raise error
 

@@ -100,8 +100,13 @@ class MemoryFeed:
                     return await waiting.receive()
             return None
         finally:
-            for request in self._handed_over:
-                request.scope.cancel("the session no longer waits for its memories")
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Stop what was handed over and hand over no more. Sync."""
+        self._said = []
+        for request in self._handed_over:
+            request.scope.cancel("the session no longer waits for its memories")
 
     def _hand_over(self, reply: Reply[Extracted] | None) -> bool:
         """Whether the extractor is there to take it."""

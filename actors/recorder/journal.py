@@ -44,6 +44,28 @@ class Journal:
         self._log = self.recorder.log_of(self.session_id)
         self._seen_failures = self._log.failures
 
+    @property
+    def lost(self) -> AgentError | None:
+        """Why nothing will be stored any more, if so (semantics 7, "One writer")."""
+        return self._log.lost
+
+    def on_lost(self, tell: Callable[[AgentError], None]) -> None:
+        """Whom to tell, once, when the log is lost. Sync."""
+        self._log.on_lost = tell
+
+    def lose(self, error: AgentError) -> None:
+        """The session has another owner. Sync, idempotent."""
+        self.recorder.lose(self._log, error)
+
+    def retract(self, mark: int) -> None:
+        """Take back what was posted after ``mark``: the session is not opened after all. Sync."""
+        self.recorder.retract(self._log, mark)
+
+    @property
+    def posted(self) -> int:
+        """The mark of all that was posted."""
+        return self._log.posted
+
     def append(self, *messages: Message) -> int:
         """Into history and log, as one batch. Sync. The mark to flush."""
         return self.append_log_only(*[self.transcript.append(message) for message in messages])

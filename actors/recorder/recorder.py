@@ -2,7 +2,8 @@
 
 Posting is sync and cannot fail, so that a ``finally`` can post; waiting for the acknowledgement is separate, and is the
 back-pressure. Events that arrive during a write go into the next batch. A failed batch stays in place, in order, and is
-tried again with the next write; one session that cannot be stored does not hold up another.
+tried again with the next write; one session that cannot be stored does not hold up another. A log that another owner
+has written into, or that is gone, is lost: nothing of it is tried again.
 
     log = recorder.log_of(session_id)
     mark = recorder.post(log, events)
@@ -21,7 +22,7 @@ from trio.lowlevel import enable_ki_protection
 
 from ...core.ports.answer_checks import items_of
 from ...core.ports.protocols import SessionStorage
-from ...messages.errors import AgentError, StorageError
+from ...messages.errors import AgentError, ErrorCode, StorageError
 from ...messages.records import SessionEvent
 from ..shared.lifetime import Lifetime
 from ..shared.mailbox import Reply
@@ -31,6 +32,8 @@ from .session_log import SessionLog
 logger: logging.Logger = logging.getLogger("youyou")
 
 ENDED = "the recorder has ended: the agent is closing"
+FINAL = frozenset({ErrorCode.SESSION_TAKEN, ErrorCode.SESSION_NOT_FOUND})
+"""What a storage says of a log that cannot go on."""
 
 
 @attrs.frozen(eq=False)
@@ -67,7 +70,7 @@ class Recorder:
     def post(self, log: SessionLog, events: Sequence[SessionEvent]) -> int:
         """Queue events. Sync, never fails. The mark to wait for."""
         log.posted += len(events)
-        if self.storage is not None and events:
+        if self.storage is not None and events and log.lost is None:
             log.unsaved.extend(events)
             self._pending[log.session_id] = log
             self.peak = max(self.peak, self.unsaved)
@@ -87,7 +90,9 @@ class Recorder:
         await trio.lowlevel.checkpoint()
         if not log.writing:
             self._want(log)
-        while log.saved < mark:
+        while log.saved < mark or log.lost is not None:
+            if log.lost is not None:
+                raise log.lost
             if self._ended:
                 raise StorageError(ENDED)
             if log.failures == failures:
@@ -132,6 +137,20 @@ class Recorder:
             raise answer
         return answer
 
+    def lose(self, log: SessionLog, error: AgentError) -> None:
+        """Give up what is not stored of ``log``, for good. Sync, idempotent."""
+        if log.lost is None:
+            self.failures += 1
+            logger.error("session %s is lost to this agent: %s", log.session_id, error)
+            self._pending.pop(log.session_id, None)
+            log.lose(error)
+
+    def retract(self, log: SessionLog, mark: int) -> None:
+        """Take back what was posted after ``mark``, as far as it is not being written. Sync."""
+        log.retract(mark)
+        if not log.unsaved:
+            self._pending.pop(log.session_id, None)
+
     def close(self) -> None:
         """No more posts will come. Sync."""
         self._ending = True
@@ -173,10 +192,13 @@ class Recorder:
         finally:
             log.writing = False
         if not stored:
+            if not log.unsaved:  # lost, or retracted
+                self._pending.pop(log.session_id, None)
             return
-        log.stored(len(batch))
+        if log.lost is None:  # else a claim ran out during the write
+            log.stored(len(batch))
         if not log.unsaved:
-            del self._pending[log.session_id]
+            self._pending.pop(log.session_id, None)
         for other in self._pending.values():
             other.want_again()
             self._wanted |= other.wanted
@@ -187,7 +209,11 @@ class Recorder:
             try:
                 await call_user(self.lifetime, self.storage.save_events, log.session_id, batch)
             except UserCodeError as error:
-                self._fail(log, _storage_error("saving", error))
+                failure = storage_error("saving", error)
+                if failure.code in FINAL:
+                    self.lose(log, failure)
+                else:
+                    self._fail(log, failure)
                 return False
             return True
         late = f"saving took longer than {self.timeout:g} s; it is tried again with the next write"
@@ -196,9 +222,10 @@ class Recorder:
         return False
 
     def _fail(self, log: SessionLog, error: AgentError) -> None:
-        self.failures += 1
-        logger.warning("%s", error)
-        log.fail(error)
+        if log.lost is None:
+            self.failures += 1
+            logger.warning("%s", error)
+            log.fail(error)
 
     async def _read(self, load: _Load) -> None:
         with load.reply as reply:
@@ -212,12 +239,13 @@ class Recorder:
                         stored = call_sync(self.lifetime, items_of, stored, SessionEvent)
                     reply.send(self.log_of(load.session_id).joined(stored))
                 except UserCodeError as error:
-                    reply.send(_storage_error("loading", error))
+                    reply.send(storage_error("loading", error))
                 return
             reply.send(StorageError(f"loading took longer than {self.timeout:g} s"))
 
 
-def _storage_error(doing: str, error: UserCodeError) -> AgentError:
+def storage_error(doing: str, error: UserCodeError) -> AgentError:
+    """What the host is told of a session storage that raised."""
     if isinstance(error.cause, AgentError):
         return error.cause
     failure = StorageError(f"{doing} failed: {error}; see what the storage says")

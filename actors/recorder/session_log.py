@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import inf
 
 import attrs
 import trio
@@ -17,7 +18,7 @@ class SessionLog:
     """What is posted and not yet stored, in order. A mark is a number of events ``posted``.
 
     ``wanted``: a write is asked for. ``writing``: one is under way. ``tried_again``: one failed, and then once more
-    while the storage worked for others.
+    while the storage worked for others. ``lost``: why nothing will ever be stored again; ``on_lost`` is told, once.
     """
 
     session_id: str
@@ -28,7 +29,10 @@ class SessionLog:
     tried_again: bool = False
     failures: int = 0
     failure: AgentError | None = None
+    lost: AgentError | None = None
+    on_lost: Callable[[AgentError], None] = lambda _: None
     acks: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
+    _kept: float = inf
 
     @property
     def saved(self) -> int:
@@ -54,7 +58,27 @@ class SessionLog:
         """A write failed: all who wait learn of it, since nothing behind the failed batch can be stored before it."""
         self.failure = error
         self.failures += 1
+        self._trim()
         self.acks.unpark_all()
+
+    def lose(self, error: AgentError) -> None:
+        """The log belongs to another writer, or is gone: what is not stored never will be. Sync, idempotent."""
+        if self.lost is None:
+            self.lost = error
+            self.unsaved.clear()
+            self.fail(error)
+            self.on_lost(error)
+
+    def retract(self, mark: int) -> None:
+        """Take back what was posted after ``mark`` and is not being written. Sync; nobody may post any more."""
+        self._kept = mark
+        if not self.writing:
+            self._trim()
+
+    def _trim(self) -> None:
+        while self.unsaved and self.posted > self._kept:
+            self.unsaved.pop()
+            self.posted -= 1
 
     def joined(self, stored: Sequence[SessionEvent] | None) -> Sequence[SessionEvent] | None:
         """The session as it is: what the storage holds, and what it does not hold yet."""

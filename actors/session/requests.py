@@ -32,10 +32,11 @@ class OpenedSession:
 
 @attrs.frozen(eq=False)
 class OpenSession:
-    """To the guard: a new session, or (with ``session_id``) a stored one."""
+    """To the guard: a new session, or (with ``session_id``) a stored one, if need be from an owner that lives."""
 
     config: SessionConfig
     session_id: str | None
+    steal: bool
     context: contextvars.Context
     reply: Reply[OpenedSession | AgentError]
 

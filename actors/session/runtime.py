@@ -6,6 +6,7 @@ import attrs
 
 from ...core.registry.registry import Registry
 from ..memory.extractor import MemoryExtractor
+from ..recorder.claims import Claims
 from ..recorder.recorder import Recorder
 from ..shared.hook_runner import HookRunner
 from ..shared.lifetime import Lifetime
@@ -19,6 +20,7 @@ class Runtime:
     registry: Registry
     lifetime: Lifetime
     recorder: Recorder
+    claims: Claims
     pool: ToolPool
     hooks: HookRunner
     extractor: MemoryExtractor

@@ -61,6 +61,7 @@ class SessionActor:
         # Unbounded, because each message has a sender that waits for its answer, or is the end of a turn.
         self.box, self._inbox = trio.open_memory_channel[SessionCommand](math.inf)
         self.feed.on_extracted = lambda extracted: post(self.box, extracted)
+        self.state.journal.on_lost(self.lose)
 
     def opened(self) -> OpenedSession:
         """What a handle gets."""
@@ -188,6 +189,14 @@ class SessionActor:
             self.turn.context.control.cancel(reason, grace)
         for turn, _ in self._queue:
             turn.context.control.cancel(reason, grace)
+
+    def lose(self, error: AgentError) -> None:
+        """The session has another owner, or is gone: end it, and leave nothing running. Sync; the recorder calls it."""
+        self.clock.ask(0)
+        self.feed.abandon()
+        if self.turn is not None and not self.turn.ended.is_set():
+            self.turn.context.control.lose(error)
+        post(self.box, CloseSession(False, "session_taken", 0, None))
 
     def _note_extraction(self, extracted: Extracted) -> None:
         if extracted.seq is not None:

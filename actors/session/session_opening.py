@@ -12,7 +12,7 @@ from ...core.randomness import new_id
 from ...core.resume import Resumed, resume
 from ...core.session_setup import SessionSetup, resolve_setup
 from ...messages.codec import converter
-from ...messages.errors import HookAborted, SessionNotFound
+from ...messages.errors import HookAborted, SessionNotFound, SessionTaken
 from ...messages.history import ToolCall
 from ...messages.hook_payloads import SessionStart
 from ...messages.records import Metadata, SessionEvent
@@ -25,17 +25,21 @@ from .requests import OpenSession
 from .runtime import Runtime
 from .session_actor import SessionActor
 
+TAKEOVERS = 8
+"""How often a claimed session is read again because its former owner, still alive, wrote once more."""
+
 
 async def open_session(runtime: Runtime, question: OpenSession, clock: StopClock) -> SessionActor:
     """The actor of the session that was asked for, not yet running.
 
-    Cancellation: a checkpoint; nothing is left behind but, for a new session, its stored configuration.
+    Cancellation: a checkpoint; nothing is left behind but, for a new session, its stored configuration, for a stored
+    one a ``session_opened`` record, and a claim, which the caller releases.
 
     Raises:
         AgentError: it cannot be opened.
     """
     if question.session_id is not None:
-        return await _resume(runtime, question.session_id, clock)
+        return await _resume(runtime, question.session_id, question.steal, clock)
     return await _begin(runtime, question.config, clock)
 
 
@@ -47,12 +51,47 @@ async def _begin(runtime: Runtime, config: SessionConfig, clock: StopClock) -> S
         raise outcome.error
     if outcome.abort is not None:
         raise HookAborted(f"a SessionStart hook refused the session: {outcome.abort}")
+    await runtime.claims.claim(session_id, steal=False)
     actor = _actor(runtime, setup, session_id, clock)
+    runtime.claims.watch(session_id, actor.state.journal.lose)
     actor.state.journal.append_metadata("session_config", converter.unstructure(config))
     return actor
 
 
-async def _resume(runtime: Runtime, session_id: str, clock: StopClock) -> SessionActor:
+async def _resume(runtime: Runtime, session_id: str, steal: bool, clock: StopClock) -> SessionActor:
+    """Claim, read, and write that it is opened, before anybody is answered: from then on the log is ours."""
+    epoch = await runtime.claims.claim(session_id, steal=steal)
+    for tries in reversed(range(TAKEOVERS if epoch else 1)):
+        actor, resumed = await _read(runtime, session_id, clock)
+        try:
+            await _take(runtime, actor, resumed, epoch)
+        except SessionTaken as error:
+            # A former owner that lives has written once more since the log was read. Only with a claim is it worth
+            # another try: without one, somebody else is opening the session just as rightfully.
+            if not tries:
+                raise SessionTaken(
+                    f"session {session_id!r} is being opened or written elsewhere; resume it again", retryable=True
+                ) from error
+        else:
+            return actor
+    raise AssertionError("unreachable")
+
+
+async def _take(runtime: Runtime, actor: SessionActor, resumed: Resumed, epoch: int) -> None:
+    journal, before = actor.state.journal, actor.state.journal.posted
+    value = {"owner": runtime.claims.owner, "epoch": max(epoch, resumed.epoch + 1)}
+    journal.append_metadata("session_opened", value)
+    mark = journal.append_log_only(*resumed.synthetic)
+    try:
+        await journal.flush(mark)
+    except BaseException:
+        # Written later, it would take the session from whoever has opened it since.
+        journal.retract(before)
+        raise
+    runtime.claims.watch(journal.session_id, journal.lose)
+
+
+async def _read(runtime: Runtime, session_id: str, clock: StopClock) -> tuple[SessionActor, Resumed]:
     events = await runtime.recorder.load(session_id)
     if events is None:
         where = (
@@ -63,7 +102,7 @@ async def _resume(runtime: Runtime, session_id: str, clock: StopClock) -> Sessio
     setup = resolve_setup(runtime.registry, resumed.config or SessionConfig())
     actor = _actor(runtime, setup, session_id, clock)
     _restore(actor, resumed, events)
-    return actor
+    return actor, resumed
 
 
 def _restore(actor: SessionActor, resumed: Resumed, events: Sequence[SessionEvent]) -> None:
@@ -84,7 +123,6 @@ def _restore(actor: SessionActor, resumed: Resumed, events: Sequence[SessionEven
     for event in events:
         if event.seq > resumed.memory_mark and not isinstance(event.payload, Metadata):
             actor.feed.observe(event.seq, event.payload)
-    state.journal.append_log_only(*resumed.synthetic)
 
 
 def _actor(runtime: Runtime, setup: SessionSetup, session_id: str, clock: StopClock) -> SessionActor:

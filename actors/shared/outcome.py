@@ -135,6 +135,17 @@ class TurnControl:
         self.clock.ask(grace)
         return self.outcome is TurnStatus.CANCELLED
 
+    def lose(self, error: AgentError) -> None:
+        """Decide *failed*, whatever was decided, and cut all that runs: the log has another owner (semantics 7).
+
+        Whatever was decided, because it is not stored and never will be.
+        """
+        self.outcome, self.error = TurnStatus.FAILED, error
+        for scope in self._scopes:
+            scope.cancel("the session has another owner")
+        self.open_gate()
+        self.clock.ask(0)
+
     @property
     def committed(self) -> bool:
         """Whether the outcome is completed."""

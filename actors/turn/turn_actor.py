@@ -174,7 +174,7 @@ class Turn:
     async def _conclude(self) -> None:
         """The memory checkpoint and the TurnEnd hooks."""
         context, outcome = self.context, self.context.control.outcome or TurnStatus.CANCELLED
-        if self._input_kept and outcome is not TurnStatus.CANCELLED:
+        if self._input_kept and outcome is not TurnStatus.CANCELLED and context.journal.lost is None:
             self.checkpoint(self.number)
         event = TurnEnd(context.text, outcome, session_id=self.state.session_id, turn_id=context.turn_id)
         for problem in await context.hooks.after(event, context.control.clock):

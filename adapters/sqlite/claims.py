@@ -52,10 +52,10 @@ def renew(db: apsw.Connection, owner: str, epochs: Mapping[str, int], ttl_ms: in
         )
 
 
-def release(db: apsw.Connection, locks: OwnerLocks, session_id: str, owner: str, epoch: int) -> None:
+def release(db: apsw.Connection, locks: OwnerLocks, session_id: str, owner: str, epoch: int | None) -> None:
     """End a claim. The last one of an owner gives up its lock, too."""
     with transaction(db, "IMMEDIATE"):
-        ended = "UPDATE claims SET expires_at = 0 WHERE session_id = ? AND owner = ? AND epoch = ?"
+        ended = "UPDATE claims SET expires_at = 0 WHERE session_id = ? AND owner = ? AND epoch = ifnull(?, epoch)"
         db.execute(ended, (session_id, owner, epoch))
 
         others = db.execute("SELECT count(*) FROM claims WHERE owner = ? AND expires_at > 0", (owner,)).get

@@ -141,8 +141,8 @@ class SQLiteSessionStorage(_Storage):
         """Prolong the claims of ``owner``; the ids of those that it no longer has."""
         return await self._file.run(partial(claims.renew, owner=owner, epochs=epochs, ttl_ms=ttl_ms))
 
-    async def release(self, session_id: str, *, owner: str, epoch: int) -> None:
-        """End a claim. One that is not held any more is no error."""
+    async def release(self, session_id: str, *, owner: str, epoch: int | None = None) -> None:
+        """End a claim, under this epoch or any. One that is not held any more is not an error."""
         work = partial(claims.release, locks=self._file.locks, session_id=session_id, owner=owner, epoch=epoch)
         await self._file.run(work)
 

@@ -250,8 +250,11 @@ class SessionClaims(Protocol):
     async def renew(self, owner: str, epochs: Mapping[str, int], ttl_ms: int) -> Sequence[str]:
         """Prolong the claims that ``owner`` has under these epochs. The ids of those that it no longer has."""
 
-    async def release(self, session_id: str, *, owner: str, epoch: int) -> None:
-        """End a claim, so that others may open the session at once. One that is not held is no error."""
+    async def release(self, session_id: str, *, owner: str, epoch: int | None = None) -> None:
+        """End a claim, so that others may open the session at once. One that is not held is not an error.
+
+        ``epoch`` is None where the answer to ``claim`` never came: whatever claim ``owner`` has of the session.
+        """
 
 
 @runtime_checkable

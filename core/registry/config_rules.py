@@ -25,6 +25,7 @@ _POSITIVE = (
     "hook_timeout_ms",
     "storage_timeout_ms",
     "plugin_timeout_ms",
+    "claim_ttl_ms",
 )
 _NOT_NEGATIVE = ("shutdown_grace_ms", "tool_patience_ms")
 _TEXT = ("default_model", "memory_namespace")

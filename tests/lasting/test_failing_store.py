@@ -208,7 +208,10 @@ async def test_another_session_s_success_is_worth_one_more_try(lasting, autojump
 
 
 async def test_what_is_not_stored_yet_is_not_lost_by_a_resume(lasting, lines, autojump_clock):
-    """A session closed unsaved and resumed by the same agent goes on with all it had; the store catches up with it."""
+    """A session closed unsaved and resumed by the same agent goes on with all it had; the store catches up with it.
+
+    Not while the store fails: resuming writes before it answers.
+    """
     lasting.model.answer = lambda _: say("hello")
     async with lasting.agent() as agent:
         session = await agent.new_session()
@@ -217,9 +220,11 @@ async def test_what_is_not_stored_yet_is_not_lost_by_a_resume(lasting, lines, au
         await lasting.turn(session, "two")
         with pytest.raises(StorageError):
             await session.close()
+        with pytest.raises(StorageError):
+            await agent.resume_session(session.id)
+        lasting.store.breaks = lambda _: False
         again = await agent.resume_session(session.id)
         assert lines(session.history) == lines(again.history)
-        lasting.store.breaks = lambda _: False
         assert "completed" == (await lasting.turn(again, "three")).status
         await again.close()
 
