@@ -17,11 +17,12 @@ import trio
 from ...actors.handles.agent_handle import Agent
 from ...actors.handles.running_turn import RunningTurn
 from ...actors.handles.session_handle import Session
+from ...adapters.extras import import_extra
 from ...core.history.sendability import sendability_problem
 from ...core.tools.declaration import Tool
 from ...messages.chat import TextDelta
-from ...messages.errors import InvalidConfig
-from ...messages.events import AgentEvent, TurnResult
+from ...messages.errors import InvalidConfig, ProviderError
+from ...messages.events import AgentEvent, AgentEventPayload, TurnResult
 from ...messages.history import Message
 from ..agent.assembly import agent_builder
 from ..agent.model_choice import provider_for
@@ -32,6 +33,7 @@ from ..base.exits import ERROR, OK, require
 from ..base.output import Output
 from ..base.signals import Stops
 from .checks import Check, Seen, checks
+from .kit import kit_checks
 from .plan import AFTER_RESUME, TURNS, LineByLine, PlannedTurn
 
 
@@ -40,21 +42,35 @@ async def demo(model: str, db: str | None, stops: Stops) -> int:
     out = Output(stops)
     started = trio.current_time()
     require("apsw", "demo")
-    await _have_weights(model, out)
+    model = await _model_that_runs(model, out)
     with tempfile.TemporaryDirectory(prefix="youyou-demo-", ignore_cleanup_errors=True) as folder:
         path = db if db is not None else str(Path(folder) / "sessions.db")
         found = await _Demo(out, model, path, sample_tools()).hold()
     ok = all(check.ok for check in found)
     await out.write("\nchecked\n" + "".join(f"  {check}\n" for check in found))
+    await out.write("\nand at any other moment? the test kit holds it again and again, in virtual time\n")
+    for check in kit_checks():
+        ok = ok and check.ok
+        await out.write(f"  {check}\n")
     spent = wording.seconds((trio.current_time() - started) * 1000)
     await out.write(f"\n{'all of it held' if ok else 'something did not hold'}, in {spent}\n")
     return OK if ok else ERROR
 
 
-async def _have_weights(model: str, out: Output) -> None:
+async def _model_that_runs(model: str, out: Output) -> str:
+    """``model``, with its weights fetched; "scripted" where the small model cannot run, with the reason in one line."""
     if model != "local":
-        return
-    require("xllamacpp", "demo")
+        return model
+    try:
+        import_extra("xllamacpp", "demo")
+        await _have_weights(out)
+    except (InvalidConfig, ProviderError) as error:
+        await out.write(f"the small model cannot run here, a scripted one takes its place: {error.message}\n")
+        return "scripted"
+    return model
+
+
+async def _have_weights(out: Output) -> None:
     from ...adapters.local.weights import fetch_weights, find_weights
 
     try:
@@ -80,6 +96,10 @@ class _Demo:
         """The whole of it."""
         kept = "" if self.db.startswith(tempfile.gettempdir()) else f" in {self.db}"
         await self.out.write(f"model {self.model}, sessions in SQLite{kept}\n")
+        if self.model == "local":
+            await self.out.write(
+                "it has 135 million parameters: it chats and chooses tools; results are read out as they came\n"
+            )
         async with self._agent() as agent, await agent.new_session() as session:
             await self._turns(agent, session, TURNS)
             before = tuple(session.history)
@@ -102,7 +122,7 @@ class _Demo:
 
     async def _turns(self, agent: Agent, session: Session, plan: Sequence[PlannedTurn]) -> None:
         for planned in plan:
-            await self.out.write(f"\n{planned.title}\n")
+            await self.out.write(f"\n{planned.title}\n  what usually goes wrong: {planned.risk}\n")
             for line in planned.prompt.splitlines():
                 await self.out.write(f"  you    {line}\n")
             turn = await session.send_message(planned.prompt)
@@ -112,10 +132,12 @@ class _Demo:
 
     async def _watch(self, turn: RunningTurn, planned: PlannedTurn) -> TurnResult:
         cancelled_at: float | None = None
+        seen: list[AgentEventPayload] = []
         async for event in turn:
             await self._show(event)
             self.seen.take(planned, event, trio.current_time())
-            if cancelled_at is None and planned.cancel_at is not None and planned.cancel_at(event.payload):
+            seen.append(event.payload)
+            if cancelled_at is None and planned.cancel_at is not None and planned.cancel_at(seen):
                 cancelled_at = trio.current_time()
                 turn.cancel()
                 await self._line("cancel")

@@ -7,9 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import trio
 from youyou.adapters.extras import install_command
 from youyou.cli import main
 from youyou.cli.agent import demo_model
+from youyou.cli.base.output import Output
+from youyou.cli.base.signals import Stops
+from youyou.cli.demo.run import _model_that_runs
 from youyou.cli.subcommands.sessions_command import _fenced
 
 SCENARIO = """
@@ -347,6 +351,14 @@ class _Missing:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
+class _Broken(_Missing):
+    """An import system in which one package is installed, and the system's library that it needs is not."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name.split(".")[0] == self._package:
+            raise ImportError("libgomp.so.1: cannot open shared object file: No such file or directory")
+
+
 def test_models_says_what_each_one_needs(capfd: pytest.CaptureFixture[str]) -> None:
     """Every form of --model is named, and what it still needs."""
     assert 0 == main(["models", "--json"])
@@ -403,5 +415,27 @@ def test_the_demo_on_the_scripted_model_keeps_its_promises(capfd: pytest.Capture
     out = capfd.readouterr().out
     assert "3 read-only tools ran at once" in out
     assert "1 tool finished and 2 were skipped" in out
+    assert 6 == out.count("what usually goes wrong: ")
+    assert "ok   cancelled at 40 moments, every history can be sent to any model\n" in out
+    assert "at_end: the notebook counts its notes: is False; replay it with yy1-" in out
     assert "NOT" not in out
     assert "all of it held" in out
+
+
+@pytest.mark.parametrize(
+    ("finder", "says"),
+    [(_Missing, "the package 'xllamacpp' is missing; run: "), (_Broken, "cannot be loaded: libgomp.so.1: cannot open")],
+)
+def test_without_its_small_model_the_demo_takes_the_scripted_one(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, finder: type[_Missing], says: str
+) -> None:
+    """Missing or broken, the reason and the remedy are one line, and the demonstration goes on."""
+    monkeypatch.delitem(sys.modules, "xllamacpp", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [finder("xllamacpp"), *sys.meta_path])
+
+    model = trio.run(_model_that_runs, "local", Output(Stops()))
+
+    out = capfd.readouterr().out
+    assert ("scripted", 1) == (model, out.count("\n"))
+    assert out.startswith("the small model cannot run here, a scripted one takes its place: ")
+    assert says in out
