@@ -4,6 +4,7 @@ Usable without the rest of the package: nothing in the engine knows of agents (s
 """
 
 from ..core.history.repair import normalise
+from .campaigns.campaign import Interrupted
 from .campaigns.decorator import explored, swept
 from .campaigns.exploration import explore
 from .campaigns.loading import examine, load_scenario
@@ -43,6 +44,7 @@ __all__ = [
     "InMemorySessionStorage",
     "InjectedDeath",
     "InjectedFault",
+    "Interrupted",
     "RealIORefused",
     "Report",
     "ScriptedProvider",

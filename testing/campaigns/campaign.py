@@ -7,11 +7,12 @@ anything.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 import attrs
 
-from ..engine.attempt import Attempt, Delivery, Limits, Run, Violation
+from ..engine.attempt import Attempt, Delivery, Limits, Promise, Run, Violation
 from ..engine.running import run_attempt
 from ..engine.selftest import self_test
 from ..engine.simulation import Scenario
@@ -21,12 +22,38 @@ from ..process.recording import Recording
 from ..process.trio_internals import ChannelTracer
 from ..report.findings import Coverage, Failure, failure_of
 from ..report.report import Report
-from ..report.tokens import encode
+from ..report.tokens import token_of
 
 Progress = Callable[[int, int, int], None]
 """Called after every run with the number of runs done, planned, and failed."""
+Key = tuple[object, ...]
+Trace = tuple[object, ...]
 _RECORDED = 8
 _ENOUGH_STEPS = 2_000
+_TOKENS = 20
+"""Tokens that are kept for each kind of failure."""
+
+
+class OutOfTime(Exception):
+    """The budget of real time is used up."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C was pressed in the middle of many runs; ``report`` holds what was found until then."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report.summary())
+        self.report = report
+
+
+@attrs.define
+class Kind:
+    """One way of going wrong: its example, and every run that showed it."""
+
+    run: Run
+    violation: Violation
+    runs: int = 0
+    tokens: list[str] = attrs.field(factory=list)
 
 
 @attrs.define(eq=False)
@@ -39,21 +66,35 @@ class Campaign:
     mode: str
     progress: Progress | None = None
     recover: Scenario | None = None
+    budget: float | None = None
+    """Seconds of real time after which no further run begins."""
+    base: Run | None = None
+    """The undisturbed run."""
     runs: int = 0
     planned_runs: int = 0
     failed: int = 0
+    """Runs with at least one failure."""
     planned: int = 0
-    fired: int = 0
     delivered: int = 0
+    not_reached: int = 0
+    without_effect: int = 0
     unresolved: list[str] = attrs.field(factory=list)
     took_effect: set[tuple[str, str]] = attrs.field(factory=set)
     """Kind and target of each injection that was delivered."""
     missed: tuple[str, ...] = ()
-    kinds: dict[tuple[object, ...], list[tuple[Run, Violation]]] = attrs.field(factory=dict)
-    cases: dict[tuple[object, ...], int] = attrs.field(factory=dict)
+    unshown: tuple[str, ...] = ()
+    kinds: dict[Key, Kind] = attrs.field(factory=dict)
     cancelled: dict[tuple[str, Location], None] = attrs.field(factory=dict)
+    awaited: set[tuple[str, int]] = attrs.field(factory=set)
+    traces: Counter[Trace] = attrs.field(factory=Counter)
+    """How often each course was taken that no injection had changed."""
+    promised: Counter[tuple[str, tuple[Promise, ...]]] = attrs.field(factory=Counter)
+    """How many disturbed runs (of the scenario, of the recovery) made which promises."""
     worst: tuple[float, str] | None = None
     note: str = ""
+    partial: str = ""
+    exhausted: str = ""
+    unseen: float | None = None
     started: float = attrs.field(factory=time.perf_counter)
 
     def baseline(self, attempt: Attempt) -> Run:
@@ -62,7 +103,9 @@ class Campaign:
         first = self.run(attempt)
         twin = self.run(attempt)
         if (problem := divergence(first, twin)) is not None:
-            first.violations.append(Violation("nondeterminism", problem, 0))
+            first.violations.insert(0, Violation("nondeterminism", problem, 0))
+        self.base = first
+        self.traces[trace_of(first)] += 1
         self.file(first)
         enough = _ENOUGH_STEPS + 10 * len(first.steps)
         self.limits = attrs.evolve(self.limits, max_steps=min(self.limits.max_steps, enough))
@@ -97,7 +140,12 @@ class Campaign:
         return run
 
     def try_out(self, attempt: Attempt, baseline: Run | None = None) -> Run:
-        """One run with injections, and everything it shows."""
+        """One run with injections, and everything it shows.
+
+        Raises:
+            OutOfTime: no further run may begin.
+        """
+        self.check_budget()
         run = self.run(attempt)
         if baseline is not None and run.crashed is None:
             resolve_actions(run, baseline)
@@ -106,64 +154,122 @@ class Campaign:
             self.progress(self.runs, max(self.runs, self.planned_runs), self.failed)
         return run
 
+    def check_budget(self) -> None:
+        """Raise `OutOfTime` when the budget is used up."""
+        if self.budget is not None and time.perf_counter() - self.started > self.budget:
+            raise OutOfTime
+
     def take(self, run: Run) -> None:
         """Enter what ``run`` shows into the books."""
         self._count(run)
         self.file(run)
 
+    def take_recovery(self, run: Run) -> None:
+        """A further state that the same crash may leave: its injection is counted already."""
+        self.promised["recovery", tuple(run.promises)] += 1
+        self.file(run)
+
     def _count(self, run: Run) -> None:
-        wanted = len(run.attempt.injections)
-        self.planned += wanted
-        self.fired += len(run.fired)
+        self.planned += len(run.attempt.injections)
         self.delivered += len({d.injection for d in run.deliveries})
+        self.not_reached += len(run.not_reached)
+        self.without_effect += len(run.without_effect)
         injections = [run.attempt.injections[d.injection] for d in run.deliveries]
         self.took_effect.update((injection.kind, injection.what) for injection in injections)
-        if run.unresolved and not run.violations:
-            self.unresolved.append(encode(run.attempt))
+        if run.unresolved:
+            self.unresolved.append(token_of(run))
+        self.awaited |= run.awaited
+        if not run.attempt.injections:
+            self.traces[trace_of(run)] += 1
+        if run.deliveries or not run.attempt.injections:
+            self.promised["scenario" if run.crashed is None else "recovery", tuple(run.promises)] += 1
         for delivery in run.deliveries:
             if delivery.location is not NOWHERE and run.attempt.injections[delivery.injection].kind == "cancel":
                 self.cancelled[delivery.name, delivery.location] = None
         if run.shutdown is not None and (self.worst is None or run.shutdown > self.worst[0]):
-            self.worst = (run.shutdown, encode(run.attempt))
+            self.worst = (run.shutdown, token_of(run))
 
     def file(self, run: Run) -> None:
-        """Put the violations of ``run`` with others of their kind; the first of a kind stays its example."""
-        for violation in run.violations[:1]:
-            self.failed += 1
-            key = signature(violation)
-            self.cases[key] = self.cases.get(key, 0) + 1
-            known = self.kinds.setdefault(key, [])
-            if not known:
-                known.append((run, violation))
+        """Put each violation of ``run`` with others of its kind; the most telling run of a kind is its example."""
+        self.failed += bool(run.failures)
+        seen: dict[Key, Violation] = {}
+        for violation in run.violations:
+            seen.setdefault(signature(violation), violation)
+        for key, violation in seen.items():
+            kind = self.kinds.get(key)
+            if kind is None:
+                kind = self.kinds[key] = Kind(run, violation)
+            elif not _is_telling(kind.run) and _is_telling(run):
+                kind.run, kind.violation = run, violation
+            kind.runs += 1
+            if len(kind.tokens) < _TOKENS:
+                kind.tokens.append(token_of(run))
 
-    def replace(self, key: tuple[object, ...], run: Run) -> None:
+    def replace(self, key: Key, run: Run) -> None:
         """A smaller example of a kind of failure."""
-        self.kinds[key] = [(run, next(v for v in run.violations if signature(v) == key))]
+        kind = self.kinds[key]
+        kind.run, kind.violation = run, next(v for v in run.violations if signature(v) == key)
+        kind.tokens[0] = token_of(run)
 
-    def report(self, baseline: Run, *, coverage: bool = False) -> Report:
+    def failing(self) -> set[Key]:
+        """The kinds of failure found so far, without mere notes."""
+        return {key for key, kind in self.kinds.items() if kind.violation.severity == "failure"}
+
+    def report(self, *, coverage: bool = False) -> Report:
         """Close the books; the first few failures and the plain run are run again in full detail."""
-        failures = [failure_of(*found[0], self.cases[key]) for key, found in self.kinds.items()]
-        failures.sort(key=_size)
+        assert self.base is not None
+        baseline = self.base
+        found = [failure_of(kind.run, kind.violation, kind.runs, tuple(kind.tokens)) for kind in self.kinds.values()]
+        found.sort(key=_size)
+        failures = [f for f in found if f.severity == "failure"]
         failures[:_RECORDED] = [self._recorded(failure) for failure in failures[:_RECORDED]]
-        seen = {(baseline.tasks[s.task].name, s.location): None for s in baseline.steps if s.location is not NOWHERE}
+        late = [(words, everywhere) for words, everywhere in self._promises_not_made()]
         return Report(
             scenario=name_of(self.scenario),
             mode=self.mode,
             runs=self.runs,
+            failing_runs=self.failed,
             baseline=baseline,
             failures=tuple(failures),
+            notes=tuple(f for f in found if f.severity == "note"),
             planned=self.planned,
-            fired=self.fired,
             delivered=self.delivered,
+            not_reached=self.not_reached,
+            without_effect=self.without_effect,
             unresolved=tuple(self.unresolved),
-            missed=self.missed,
-            coverage=Coverage(tuple(seen), tuple(self.cancelled)) if coverage else Coverage((), ()),
+            missed=(*self.missed, *(words for words, _ in late)),
+            unshown=(*self.missed, *self.unshown, *(words for words, everywhere in late if everywhere)),
+            coverage=self._coverage(baseline) if coverage else Coverage(),
+            distinct=len(self.traces),
+            exhausted=self.exhausted,
+            unseen=self.unseen,
             worst_shutdown=self.worst[0] if self.worst else None,
             worst_shutdown_token=self.worst[1] if self.worst else "",
             note=self.note,
+            partial=self.partial,
             seconds=time.perf_counter() - self.started,
             recording=baseline.recording or self.record(baseline.attempt).recording,
         )
+
+    def _coverage(self, baseline: Run) -> Coverage:
+        seen = {(baseline.tasks[s.task].name, s.location): None for s in baseline.steps if s.location is not NOWHERE}
+        return Coverage(tuple(seen), tuple(self.cancelled), tuple(sorted(self.awaited | baseline.awaited)))
+
+    def _promises_not_made(self) -> Iterable[tuple[str, bool]]:
+        """Promises that only some runs made, in words, and whether no disturbed run made them at all."""
+        for part in ("scenario", "recovery"):
+            runs = {made: count for (whose, made), count in self.promised.items() if whose == part}
+            known = {p: None for made in runs for p in made}
+            expected = self.base.promises if part == "scenario" and self.base is not None else known
+            total = sum(runs.values())
+            for promise in expected:
+                without = sum(count for made, count in runs.items() if not _is_made(promise, made, expected))
+                if without:
+                    yield (
+                        f"promise {promise} was not made in {without} of {total} disturbed runs; "
+                        "state it before the code it judges",
+                        without == total,
+                    )
 
     def _recorded(self, failure: Failure) -> Failure:
         if failure.run.recording is None:
@@ -180,15 +286,50 @@ class Campaign:
         return run
 
 
-def signature(violation: Violation) -> tuple[object, ...]:
+def conduct(campaign: Campaign, work: Callable[[], None], *, coverage: bool = False) -> Report:
+    """Do ``work``, a series of runs, and report; what was found is kept however it ends.
+
+    Raises:
+        Interrupted: a person pressed Ctrl-C.
+    """
+    try:
+        work()
+    except OutOfTime:
+        campaign.partial = f"the budget of {campaign.budget:g} s ended it after {_progress(campaign)}"
+    except KeyboardInterrupt:
+        if campaign.base is None:
+            raise
+        campaign.partial = f"stopped by Ctrl-C after {_progress(campaign)}"
+        raise Interrupted(campaign.report(coverage=coverage)) from None
+    return campaign.report(coverage=coverage)
+
+
+def _progress(campaign: Campaign) -> str:
+    return f"{campaign.runs:,} of {max(campaign.planned_runs, campaign.runs):,} runs"
+
+
+def _is_made(promise: Promise, made: tuple[Promise, ...], expected: Iterable[Promise]) -> bool:
+    """Whether it was made, word by word, or with other words (a number in it, say) as often from the same line."""
+    if promise in made:
+        return True
+    line = (promise.kind, promise.line)
+    wanted = sum((p.kind, p.line) == line for p in expected)
+    return wanted > 0 and sum((p.kind, p.line) == line for p in made) >= wanted
+
+
+def trace_of(run: Run) -> Trace:
+    """The course of a run: who ran, where it waited then, when; and the decisions that are not about order."""
+    course = tuple((step.task, id(step.location), step.time) for step in run.steps)
+    return (course, tuple(item for item in run.deviations.items() if item[0] in run.asides))
+
+
+def signature(violation: Violation) -> Key:
     """What makes two violations the same kind of failure, whatever the step or the nesting of groups."""
-    if violation.kind == "error":
-        return ("error", *sorted(set(violation.leaves)))
     if violation.kind in ("always", "at_end", "eventually"):
         return (violation.kind, violation.message.partition(":")[0])
     if violation.kind == "leak":
         return ("leak", violation.message)
-    return (violation.kind,)
+    return (violation.kind, *violation.leaves)
 
 
 def divergence(first: Run, twin: Run) -> str | None:
@@ -222,6 +363,23 @@ def name_of(scenario: Scenario) -> str:
     return str(name).replace("<locals>.", "")
 
 
+def _is_telling(run: Run) -> bool:
+    """Something had happened when it was disturbed: a cancel before the first step shows next to nothing."""
+    return all((injection.at, injection.when) != (1, "before") for injection in run.attempt.injections)
+
+
+_LAST = ("leak", "swallowed")
+
+
 def _size(failure: Failure) -> tuple[object, ...]:
     first = failure.kind not in ("nondeterminism", "engine")
-    return (first, len(failure.attempt.injections), len(failure.attempt.order.deviations), failure.step, failure.token)
+    deviations = len(failure.attempt.order.deviations)
+    return (
+        first,
+        failure.kind in _LAST,
+        len(failure.attempt.injections),
+        deviations,
+        not _is_telling(failure.run),
+        failure.step,
+        failure.token,
+    )

@@ -26,7 +26,7 @@ from .sweeps import sweep
 ENVIRONMENT = "YOUYOU_REPLAY"
 """Name of the environment variable with a token to replay."""
 AsyncTest = Callable[..., Any]
-_REPLAYED = ("cancel", "error", "crash", "allow", "max_steps", "max_seconds")
+_REPLAYED = ("cancel", "error", "crash", "allow", "allow_leaks", "swallowed", "max_steps", "max_seconds")
 
 
 @overload

@@ -1,6 +1,7 @@
 """Run a scenario under many orders of its tasks, and with late and failing ports, to find what only some orders show.
 
     report = explore(scenario, schedules=500)
+    report = explore(scenario, bound=2, cancel="root")         # every order with two deviations, each cancel in each
     report = explore(scenario, latency=True)                   # ports answer late, at random
     report = explore(scenario, chaos=Chaos(heal=60))           # ports fail for a minute; after that all must finish
 
@@ -15,90 +16,212 @@ from collections.abc import Sequence
 
 import attrs
 
-from ..engine.attempt import Attempt, Chaos, Fairness, Limits, Order, Run, Strategy
+from ..engine.attempt import (
+    Attempt,
+    Chaos,
+    Fairness,
+    Injection,
+    Limits,
+    Order,
+    Run,
+    Severity,
+    Strategy,
+    check_strategy,
+)
 from ..engine.running import outside_trio
 from ..engine.simulation import Scenario
 from ..process.leaks import LeakWatch
 from ..report.report import Report
 from ..report.tokens import fits
-from .campaign import Campaign, Progress, signature
+from .campaign import Campaign, Key, Progress, conduct, signature, trace_of
+from .orders import Frontier, Sampler
+from .targets import check_scenario, every_point
 
-_AUTO: tuple[Strategy, ...] = ("walk", "pct2", "walk", "pct3")
+_AUTO: tuple[Strategy, ...] = ("systematic", "walk", "pct2", "guided", "pct3")
+_SCHEDULES = 200
 _SHRINKS = 80
+
+
+@attrs.frozen
+class Search:
+    """What an exploration tries; see `explore`."""
+
+    schedules: int | None
+    bound: int | None
+    strategies: Sequence[Strategy]
+    cancel: str | None
+    stop_at_first: bool
 
 
 def explore(
     scenario: Scenario,
     *,
-    schedules: int = 200,
+    schedules: int | None = None,
+    bound: int | None = None,
+    cancel: str | None = None,
     strategy: Strategy | Sequence[Strategy] = _AUTO,
     fairness: Fairness = "trio",
     latency: bool = False,
     chaos: Chaos | None = None,
     seed: int = 0,
     allow: tuple[type[BaseException], ...] = (),
+    allow_leaks: tuple[str, ...] = (),
+    swallowed: Severity = "note",
     max_steps: int = 20_000,
     max_seconds: float = 7 * 86_400.0,
     stop_at_first: bool = True,
+    budget: float | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Run ``scenario`` under ``schedules`` orders of its tasks and report what went wrong, shrunk.
+    """Run ``scenario`` under many orders of its tasks and report what went wrong, shrunk.
 
-    Blocks; also works inside a running Trio task, whose loop waits meanwhile (semantics 15).
+    Blocks; also works inside a running Trio task, whose loop waits meanwhile (semantics 15). Ends before its time when
+    every order was tried: ``report.exhausted`` says so.
 
     Args:
-        strategy: ``walk`` (every decision at random), ``pct2``, ``pct3`` (random priorities that change once, twice),
-            or several to take in turn.
+        schedules: how many orders; 200 if nothing is said, no limit if there is a ``bound``.
+        bound: try every order with at most so many deviations from the plain order, and no other.
+        cancel: a target, as for `sweep`, that is cancelled at every step of each order.
+        strategy: how orders are chosen: ``systematic`` (all of them, those with few deviations first), ``walk`` (every
+            decision at random), ``pos`` (a task may stay behind for long), ``pct2`` to ``pct9`` (random priorities that
+            change once less than that), ``guided`` (goes on from orders that led somewhere new), or several to take in
+            turn. A program so small that ``schedules`` suffice for all orders is searched completely by the default.
         fairness: ``none`` also delays runnable tasks for as long as it likes, which Trio's scheduler never does.
-        latency: calls of `Simulation.port` answer late, by up to half a minute of virtual time.
+        latency: calls of `Simulation.port` answer late, by up to half a minute of virtual time, and around the
+            program's own deadlines.
         chaos: calls fail at random until it heals; then the scenario must finish within ``chaos.finish`` seconds.
-        seed: of the first schedule and of `Simulation.random`; the same seed explores the same schedules.
+        seed: of the orders and of `Simulation.random`; the same seed explores the same orders.
         allow: exceptions that may come out of the scenario.
+        allow_leaks: patterns (``library.*``) for coroutines and generators, by module and name, that may be left.
+        swallowed: ``failure`` makes a swallowed `trio.Cancelled` one; else it is a note.
         max_steps: more steps than this in one run are a failure, and so is more virtual time than ``max_seconds``.
-        stop_at_first: end at the first failing schedule.
+        stop_at_first: end at the first failing order.
+        budget: seconds of real time after which no further run begins; the report says that it is partial.
         progress: called after every run with runs done, runs planned, and failures.
+
+    Raises:
+        Interrupted: a person pressed Ctrl-C; its ``report`` holds what was found.
     """
-    if fairness not in ("trio", "none"):
-        raise ValueError(f"unknown fairness {fairness!r}; choose 'trio' or 'none'")
-    if schedules < 1:
-        raise ValueError(f"schedules={schedules}; write 1 or more")
+    check_scenario(scenario)
+    if chaos is not None and "cancel_after" in chaos.modes:
+        raise ValueError("chaos makes calls fail, it does not cancel: leave 'cancel_after' out of its modes")
+    strategies: Sequence[Strategy] = (strategy,) if isinstance(strategy, str) else tuple(strategy)
+    _check(schedules, bound, fairness, swallowed, strategies)
+    if schedules is None and bound is None:
+        schedules = _SCHEDULES
     longest = max_seconds if chaos is None else min(max_seconds, chaos.heal + chaos.finish)
-    limits = Limits(max_steps, longest, allow)
+    limits = Limits(max_steps, longest, allow, allow_leaks=allow_leaks, swallowed=swallowed, noting=True)
     base = Attempt(seed=seed, fairness=fairness, latency=latency, chaos=chaos)
-    strategies: Sequence[Strategy] = (strategy,) if isinstance(strategy, str) else strategy
+    search = Search(schedules, bound, strategies, cancel, stop_at_first)
 
     def work() -> Report:
         with LeakWatch() as watch:
-            campaign = Campaign(scenario, limits, watch, "exploration", progress)
-            return _explore(campaign, base, strategies, schedules, stop_at_first)
+            campaign = Campaign(scenario, limits, watch, "exploration", progress, budget=budget)
+            return conduct(campaign, lambda: _explore(campaign, base, search), coverage=cancel is not None)
 
     return outside_trio(work)
 
 
-def _explore(
-    campaign: Campaign, base: Attempt, strategies: Sequence[Strategy], schedules: int, stop_at_first: bool
-) -> Report:
+def _check(
+    schedules: int | None, bound: int | None, fairness: str, swallowed: str, strategies: Sequence[Strategy]
+) -> None:
+    if fairness not in ("trio", "none"):
+        raise ValueError(f"unknown fairness {fairness!r}; choose 'trio' or 'none'")
+    if swallowed not in ("note", "failure"):
+        raise ValueError(f"swallowed={swallowed!r}; choose 'note' or 'failure'")
+    if schedules is not None and schedules < 1:
+        raise ValueError(f"schedules={schedules}; write 1 or more")
+    if bound is not None and bound < 0:
+        raise ValueError(f"bound={bound}; write how many deviations an order may have, 0 or more")
+    if not strategies:
+        raise ValueError("strategy=(); name at least one")
+    for name in strategies:
+        if name not in ("guided", "systematic"):
+            check_strategy(name)
+
+
+def _explore(campaign: Campaign, base: Attempt, search: Search) -> None:
     baseline = campaign.baseline(base)
-    campaign.planned_runs = campaign.runs + schedules
-    length = max(1, baseline.decisions)
-    if campaign.failed:
-        campaign.note = "the plain schedule fails already"
-        return campaign.report(baseline)
-    for number in range(schedules):
-        order = Order(strategies[number % len(strategies)], base.seed * 100_000 + number + 1, length=length)
-        known = set(campaign.kinds)
-        run = campaign.try_out(attrs.evolve(base, order=order))
-        for key in campaign.kinds.keys() - known:
-            smaller = shrink(campaign, run, key)
-            left = len(smaller.attempt.order.deviations)
-            campaign.note = f"found in schedule {number + 1}, shrunk to {left} decision{'s' * (left != 1)}"
-            campaign.replace(key, smaller)
-        if campaign.failed and stop_at_first:
+    campaign.planned_runs = campaign.runs + (search.schedules or 0)
+    if [f for f in baseline.failures if f.kind != "leak"]:
+        campaign.note = "the plain order fails already"
+        return
+    chance = [name for name in search.strategies if name != "systematic"]
+    frontier, sampler = Frontier(search.bound), Sampler(chance, base.seed, max(1, baseline.decisions))
+    frontier.expand((), baseline.options)
+    _cancel_in(campaign, baseline, search.cancel)
+    systematic = len(chance) < len(search.strategies)
+    always = search.bound is not None or not chance
+    # What the plain run tells is a guess: after twice as many the program is larger than it looked.
+    few = 2 * _orders(baseline, search.schedules) if systematic else 0
+    number = 0
+    while (search.schedules is None or number < search.schedules) and not (campaign.failed and search.stop_at_first):
+        # By turns, unless all can be tried: few deviations find most bugs soon, chance finds those that need many.
+        turn = search.strategies[number % len(search.strategies)] == "systematic"
+        deviations = frontier.next() if always or turn or number < few else ()
+        if deviations is None:
+            campaign.exhausted = _exhausted(search)
             break
-    return campaign.report(baseline)
+        number += 1
+        order = Order(deviations=deviations) if deviations else sampler.next()
+        run = _try(campaign, attrs.evolve(base, order=order), number)
+        new = campaign.traces[trace_of(run)] == 1
+        if deviations and new:
+            frontier.expand(deviations, run.options)
+        elif not deviations:
+            sampler.take(run, trace_of(run))
+        if new and not run.failures:
+            _cancel_in(campaign, run, search.cancel)
+    if search.cancel is not None and ("cancel", search.cancel) not in campaign.took_effect and not campaign.failed:
+        campaign.missed = (f"no injection took effect for cancel={search.cancel!r}: is the target's name right?",)
+    if not campaign.exhausted:
+        campaign.unseen = sampler.unseen
 
 
-def shrink(campaign: Campaign, run: Run, key: tuple[object, ...]) -> Run:
+def _orders(plain: Run, most: int | None) -> int:
+    """How many orders there are, as far as the decisions of the plain run tell; 0 if more than ``most``."""
+    total = 1
+    for options in plain.options:
+        total *= options
+        if most is not None and total > most:
+            return 0
+    return total
+
+
+def _exhausted(search: Search) -> str:
+    if search.bound is None:
+        words = "every order"
+    else:
+        words = f"every order with at most {search.bound} deviation{'s' * (search.bound != 1)}"
+    return words if search.cancel is None else f"{words}, and in each every cancel of {search.cancel}"
+
+
+def _try(campaign: Campaign, attempt: Attempt, number: int) -> Run:
+    """One order; a failure of a kind that is new is shrunk."""
+    known = campaign.failing()
+    run = campaign.try_out(attempt)
+    for key in campaign.failing() - known:
+        smaller = shrink(campaign, run, key)
+        left = len(smaller.attempt.order.deviations)
+        campaign.note = f"found in schedule {number}, shrunk to {left} decision{'s' * (left != 1)}"
+        campaign.replace(key, smaller)
+    return run
+
+
+def _cancel_in(campaign: Campaign, plain: Run, target: str | None) -> None:
+    """The same order again, once for each step, with a cancel there."""
+    if target is None:
+        return
+    deviations = tuple(plain.deviations.items())
+    order = Order(deviations=deviations) if deviations else Order()
+    born = plain.targets.get(target, 0)
+    for step, when in every_point(plain):
+        if step > born or (step == born and when == "after"):
+            injection = Injection("cancel", step, target, when)
+            campaign.try_out(attrs.evolve(plain.attempt, order=order, injections=(injection,)), plain)
+
+
+def shrink(campaign: Campaign, run: Run, key: Key) -> Run:
     """The same failure with fewer decisions off the plain order: drop the tail, then ever smaller pieces."""
     kept = list(run.deviations.items())
     recorded = fails_alike(campaign, _with(run.attempt, kept), key)
@@ -127,7 +250,7 @@ def _with(attempt: Attempt, deviations: list[tuple[int, int]]) -> Attempt:
     return attrs.evolve(attempt, order=order)
 
 
-def _by_seed(campaign: Campaign, run: Run, key: tuple[object, ...]) -> Run:
+def _by_seed(campaign: Campaign, run: Run, key: Key) -> Run:
     """Too many decisions for one line: keep the seed, and cut what comes after the last decision that matters."""
     low, high, best = 0, run.decisions, run
     while low < high:
@@ -141,7 +264,7 @@ def _by_seed(campaign: Campaign, run: Run, key: tuple[object, ...]) -> Run:
     return best
 
 
-def fails_alike(campaign: Campaign, attempt: Attempt, key: tuple[object, ...]) -> Run | None:
+def fails_alike(campaign: Campaign, attempt: Attempt, key: Key) -> Run | None:
     """The run of ``attempt`` if it fails in the way ``key`` names."""
     run = campaign.run(attempt)
     return run if any(signature(v) == key for v in run.violations) else None

@@ -9,6 +9,9 @@ import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import attrs
 
 from ..engine.faults import Mode
 from ..engine.simulation import Scenario
@@ -18,7 +21,7 @@ from .exploration import explore
 from .replays import replay
 from .sweeps import sweep
 
-_FAULTS: tuple[Mode, ...] = ("raise_before", "raise_after", "cut", "dies")
+_FAULTS: tuple[Mode, ...] = ("raise_before", "raise_after", "cut", "dies", "slow", "cancel_after")
 
 
 def load_scenario(name: str) -> Scenario:
@@ -46,15 +49,38 @@ def examine(
     cancel: str | None = "root",
     seed: int = 0,
     token: str | None = None,
+    budget: float | None = None,
     progress: Progress | None = None,
 ) -> tuple[Report, ...]:
-    """A cancel at every step, a fault at every port call, and many orders of tasks; or only ``token`` again."""
+    """Everything that needs no further words: cancels, faults, Ctrl-C, orders, lateness; or only ``token`` again.
+
+    The undisturbed run tells which scopes and actions the scenario names, and whether it has ports. Each report says in
+    its ``mode`` and ``note`` what was tried. What a crash leaves behind is not tried: only the scenario's author knows
+    what recovers.
+
+    Args:
+        schedules: how many orders to explore.
+        cancel: what is cancelled at every step, beside all that the scenario names; None: nothing at all.
+        budget: seconds of real time for each of the reports.
+    """
     if token is not None:
         return (replay(scenario, token),)
-    swept = sweep(scenario, cancel=cancel, faults=_FAULTS, seed=seed, progress=progress)
-    if swept.baseline.violations:
-        return (swept,)
-    return swept, explore(scenario, schedules=schedules, seed=seed, progress=progress)
+    more: dict[str, Any] = {"seed": seed, "budget": budget, "progress": progress}
+    first = sweep(scenario, cancel=cancel, faults=_FAULTS, **more)
+    if first.note:
+        # The undisturbed run fails, and so would all others.
+        return (first,)
+    named = [] if cancel is None else [name for name in ("ctrl-c", *first.baseline.targets) if name != cancel]
+    swept = [_noted(sweep(scenario, cancel=name, **more), f"cancel={name!r}") for name in named]
+    explored = [explore(scenario, schedules=schedules, **more)]
+    if first.baseline.calls:
+        late = explore(scenario, schedules=schedules, latency=True, **more)
+        explored.append(_noted(late, "with late ports"))
+    return (first, *swept, *explored)
+
+
+def _noted(report: Report, words: str) -> Report:
+    return attrs.evolve(report, note="; ".join(filter(None, [words, report.note])))
 
 
 def _module(name: str) -> object:

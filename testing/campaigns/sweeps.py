@@ -16,14 +16,16 @@ from typing import Literal
 
 import attrs
 
-from ..engine.attempt import Attempt, Injection, Limits, Order, Run
+from ..engine.attempt import Attempt, Injection, Limits, Order, Run, Severity
 from ..engine.faults import MODES, Fault, Mode, PortCall
 from ..engine.running import outside_trio
+from ..engine.schedule import derive
 from ..engine.simulation import Scenario, Simulation
 from ..process.leaks import LeakWatch
-from ..process.locations import NOWHERE
+from ..process.locations import NOWHERE, Location
 from ..report.report import Report
-from .campaign import Campaign, Progress
+from .campaign import Campaign, Progress, conduct
+from .targets import Point, check_scenario, every_point
 
 Target = str | Callable[[Simulation], object] | None
 Points = Literal["every-step", "every-location"] | int
@@ -62,9 +64,12 @@ def sweep(
     schedules: int = 1,
     seed: int = 0,
     allow: tuple[type[BaseException], ...] = (),
+    allow_leaks: tuple[str, ...] = (),
+    swallowed: Severity = "note",
     max_steps: int = 20_000,
     max_seconds: float = 7 * 86_400.0,
     stop_at_first: bool = False,
+    budget: float | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Run ``scenario`` once per point, doing something at that point, and report what went wrong.
@@ -85,31 +90,45 @@ def sweep(
         schedules: repeat all of it under so many different orders of tasks; the first is the plain one.
         seed: of `Simulation.random`, of samples and of schedules.
         allow: exceptions that may come out of the scenario. Those injected always may.
+        allow_leaks: patterns (``library.*``) for coroutines and generators, by module and name, that may be left.
+        swallowed: ``failure`` makes a swallowed `trio.Cancelled` one; else it is a note.
         max_steps: more steps than this in one run are a failure, and so is more virtual time than ``max_seconds``.
         stop_at_first: end the sweep at its first failure.
+        budget: seconds of real time after which no further run begins; the report says that it is partial.
         progress: called after every run with runs done, runs planned, and failures.
+
+    Raises:
+        Interrupted: a person pressed Ctrl-C; its ``report`` holds what was found.
     """
-    _check_counts(points, schedules)
+    check_scenario(scenario)
+    if crash is not None:
+        check_scenario(crash)
+    _check_counts(points, schedules, pairs, then_points, swallowed)
     named = cancel if cancel is None or isinstance(cancel, str) else "action"
     plan = Plan(
         named, points, then, then_points, _checked(faults), None if ports is None else tuple(ports),
         crash, pairs, schedules, seed, stop_at_first,
     )  # fmt: skip
     target = None if cancel is None or isinstance(cancel, str) else cancel
-    limits = Limits(max_steps, max_seconds, allow, target, error)
+    limits = Limits(max_steps, max_seconds, allow, target, error, allow_leaks, swallowed)
 
     def work() -> Report:
         with LeakWatch() as watch:
-            return _sweep(Campaign(scenario, limits, watch, "sweep", progress, crash), plan)
+            campaign = Campaign(scenario, limits, watch, "sweep", progress, crash, budget)
+            return conduct(campaign, lambda: _sweep(campaign, plan), coverage=cancel is not None)
 
     return outside_trio(work)
 
 
-def _check_counts(points: Points, schedules: int) -> None:
+def _check_counts(points: Points, schedules: int, pairs: int, then_points: int, swallowed: str) -> None:
     if points not in ("every-step", "every-location") and not (isinstance(points, int) and points > 0):
         raise ValueError(f"points={points!r}; write 'every-step', 'every-location' or how many, at least 1")
     if schedules < 1:
         raise ValueError(f"schedules={schedules}; write 1 or more")
+    if pairs < 0 or then_points < 0:
+        raise ValueError(f"pairs={pairs}, then_points={then_points}; write 0 or more")
+    if swallowed not in ("note", "failure"):
+        raise ValueError(f"swallowed={swallowed!r}; choose 'note' or 'failure'")
 
 
 def _checked(faults: Sequence[Mode]) -> tuple[Mode, ...]:
@@ -119,23 +138,30 @@ def _checked(faults: Sequence[Mode]) -> tuple[Mode, ...]:
     return tuple(faults)
 
 
-def _sweep(campaign: Campaign, plan: Plan) -> Report:
+def _sweep(campaign: Campaign, plan: Plan) -> None:
     baseline = campaign.baseline(Attempt(seed=plan.seed))
-    if not campaign.failed:
-        for number in range(plan.schedules):
-            order = Order() if number == 0 else Order("walk", plan.seed * 1000 + number)
-            _under(campaign, plan, Attempt(seed=plan.seed, order=order), baseline if number == 0 else None)
-        campaign.missed = tuple(_missed(campaign, plan, baseline))
-    else:
+    # A leak hides nothing: what is left behind is known, and everything else can still be tried.
+    if [f for f in baseline.failures if f.kind != "leak"]:
         campaign.note = "the undisturbed run fails already, so nothing was injected"
-    return campaign.report(baseline, coverage=plan.cancel is not None)
+        return
+    try:
+        for number in range(plan.schedules):
+            order = Order() if number == 0 else Order("walk", derive(plan.seed, "schedule", number))
+            _under(campaign, plan, Attempt(seed=plan.seed, order=order), baseline if number == 0 else None)
+    finally:
+        campaign.missed = tuple(_missed(campaign, plan, baseline))
 
 
 def _missed(campaign: Campaign, plan: Plan, baseline: Run) -> Iterator[str]:
     """What was asked for and never happened: a misspelt name must not look like a success."""
     if plan.cancel is not None and ("cancel", plan.cancel) not in campaign.took_effect:
-        target = f"cancel={plan.cancel!r}"
-        yield f"no injection took effect for {target}: is the target's name right, and does it ever exist?"
+        if not any(step.location is not NOWHERE for step in baseline.steps):
+            yield "the scenario ended before its first checkpoint; there is nothing to stop"
+        elif plan.cancel in baseline.targets or plan.cancel in ("root", "ctrl-c", "action"):
+            yield f"no injection took effect for cancel={plan.cancel!r}: nothing waited that it would have stopped"
+        else:
+            known = ", ".join(map(repr, ["root", "ctrl-c", *baseline.targets]))
+            yield f"no injection took effect for cancel={plan.cancel!r}: is the name right? The targets are {known}"
     called = {call.port.partition(".")[0] for call in baseline.calls}
     for port in plan.ports or ():
         if port not in called:
@@ -147,10 +173,9 @@ def _missed(campaign: Campaign, plan: Plan, baseline: Run) -> Iterator[str]:
 def _under(campaign: Campaign, plan: Plan, base: Attempt, known: Run | None) -> None:
     """All points of one schedule."""
     plain = known if known is not None else campaign.try_out(base)
-    if plain.violations:
+    if known is None and plain.failures:
         return
-    rng = random.Random(plan.seed)
-    singles = list(_singles(plan, plain, rng))
+    singles = list(_singles(plan, plain))
     campaign.planned_runs = campaign.runs + len(singles) + plan.pairs
     for injection in singles:
         if plan.stop_at_first and campaign.failed:
@@ -158,17 +183,19 @@ def _under(campaign: Campaign, plan: Plan, base: Attempt, known: Run | None) -> 
         run = campaign.try_out(attrs.evolve(base, injections=(injection,)), plain)
         if (crashed := run.crashed) is not None:
             for state in range(1, len(crashed.frozen)):
-                campaign.file(campaign.recovered(crashed, state))
+                campaign.check_budget()
+                campaign.take_recovery(campaign.recovered(crashed, state))
         if plan.then is not None and injection.kind == "cancel":
-            _again(campaign, plan, run, rng)
-    _pairs(campaign, plan, base, singles, rng)
+            _again(campaign, plan, run)
+    _pairs(campaign, plan, base, singles)
 
 
-def _singles(plan: Plan, plain: Run, rng: random.Random) -> Iterator[Injection]:
-    points = _points(plain, plan.points, rng)
+def _singles(plan: Plan, plain: Run) -> Iterator[Injection]:
+    points = _points(plain, plan)
     if plan.cancel is not None:
         born = plain.targets.get(plan.cancel, 0)
-        for step, when in points:
+        # Before the first step nothing has happened: the least telling case comes last.
+        for step, when in sorted(points, key=lambda point: point == (1, "before")):
             if step > born or (step == born and when == "after"):
                 yield Injection("cancel", step, plan.cancel, when)
         # The scenario's very last step can be cancelled by nobody, but something may be called before it.
@@ -184,33 +211,26 @@ def _singles(plan: Plan, plain: Run, rng: random.Random) -> Iterator[Injection]:
         yield from (Injection("crash", step, "0") for step, when in points if when == "after")
 
 
-Point = tuple[int, Literal["after", "before"]]
-
-
-def _points(plain: Run, points: Points, rng: random.Random) -> list[Point]:
-    """Moments between two steps: after each, and before one if something else happened in between."""
-    if points == "every-location":
-        return _stratified(plain, rng)
-    between = set(plain.boundaries)
-    every: list[Point] = []
-    for step in range(1, len(plain.steps) + 1):
-        if step in between:
-            every.append((step, "before"))
-        every.append((step, "after"))
-    if isinstance(points, int) and points < len(every):
-        return [every[i] for i in sorted(rng.sample(range(len(every)), points))]
+def _points(plain: Run, plan: Plan) -> list[Point]:
+    if plan.points == "every-location":
+        return _stratified(plain, plan.seed)
+    every = list(every_point(plain))
+    if isinstance(plan.points, int) and plan.points < len(every):
+        rng = random.Random(derive(plan.seed, "points", plain.attempt.order))
+        return [every[i] for i in sorted(rng.sample(range(len(every)), plan.points))]
     return every
 
 
-def _stratified(plain: Run, rng: random.Random) -> list[Point]:
-    strata: dict[object, list[int]] = defaultdict(list)
+def _stratified(plain: Run, seed: int) -> list[Point]:
+    strata: dict[tuple[str, Location], list[int]] = defaultdict(list)
     for number, step in enumerate(plain.steps, 1):
         if step.location is not NOWHERE:
             strata[plain.tasks[step.task].name, step.location].append(number)
     chosen: set[Point] = {(1, "before"), (len(plain.steps), "after")}
     between = set(plain.boundaries)
-    for steps in strata.values():
+    for (name, location), steps in strata.items():
         inner = steps[1:-1]
+        rng = random.Random(derive(seed, "location", name, location.function, location.line))
         picked = [steps[0], steps[-1], *rng.sample(inner, min(len(inner), _PER_LOCATION - 2))]
         chosen.update((step, "after") for step in picked)
         if late := [step for step in steps if step + 1 in between]:
@@ -218,17 +238,22 @@ def _stratified(plain: Run, rng: random.Random) -> list[Point]:
     return sorted(chosen, key=lambda p: (p[0], p[1] == "after"))
 
 
-def _again(campaign: Campaign, plan: Plan, first: Run, rng: random.Random) -> None:
-    """A second cancel at some of the steps between the first one and the end."""
-    if not first.fired_at or plan.then is None or first.violations:
+def _again(campaign: Campaign, plan: Plan, first: Run) -> None:
+    """A second cancel at some of the steps between the first one and the end.
+
+    Drawn for each first cancel by itself: what is tried here does not depend on what failed elsewhere.
+    """
+    if not first.fired_at or plan.then is None or first.failures:
         return
     steps = range(first.fired_at[0][0] + 1, len(first.steps) + 1)
+    rng = random.Random(derive(plan.seed, "then", str(first.attempt.injections), first.attempt.order))
     for step in sorted(rng.sample(steps, min(len(steps), plan.then_points))):
         second = Injection("cancel", step, plan.then)
         campaign.try_out(attrs.evolve(first.attempt, injections=(*first.attempt.injections, second)), first)
 
 
-def _pairs(campaign: Campaign, plan: Plan, base: Attempt, singles: list[Injection], rng: random.Random) -> None:
+def _pairs(campaign: Campaign, plan: Plan, base: Attempt, singles: list[Injection]) -> None:
     alive = [i for i in singles if i.kind != "crash"]
-    for _ in range(plan.pairs if len(alive) > 1 else 0):
+    for number in range(plan.pairs if len(alive) > 1 else 0):
+        rng = random.Random(derive(plan.seed, "pair", number, base.order))
         campaign.try_out(attrs.evolve(base, injections=tuple(rng.sample(alive, 2))))

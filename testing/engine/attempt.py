@@ -12,10 +12,12 @@ import attrs
 
 from ..process.locations import Location, Wait
 from .faults import Fault, Mode, PortCall
-from .schedule import Plain, Priorities, Recorded, Source, Walk
+from .schedule import PartialOrder, Plain, Priorities, Recorded, Source, Walk
 
 Fairness = Literal["trio", "none"]
-Strategy = Literal["plain", "walk", "pct2", "pct3"]
+Severity = Literal["failure", "note"]
+Strategy = str
+"""plain, walk, pos, or pct and a depth (pct2 to pct9)."""
 
 
 @attrs.frozen
@@ -39,7 +41,7 @@ class Injection:
 
 @attrs.frozen
 class Order:
-    """Which decisions a run takes: a strategy with its seed, or recorded deviations from the plain order."""
+    """Which decisions a run takes: recorded deviations from the plain order, after them a strategy with its seed."""
 
     strategy: Strategy = "plain"
     seed: int = 0
@@ -49,17 +51,23 @@ class Order:
 
     def source(self) -> Source:
         """A fresh source of these decisions."""
-        if self.deviations:
-            return Recorded(dict(self.deviations))
+        chosen: Source
         match self.strategy:
             case "plain":
-                return Plain()
+                chosen = Plain()
             case "walk":
-                return Walk(self.seed, self.limit)
-            case "pct2":
-                return Priorities(self.seed, 2, self.length, self.limit)
-            case "pct3":
-                return Priorities(self.seed, 3, self.length, self.limit)
+                chosen = Walk(self.seed, self.limit)
+            case "pos":
+                chosen = PartialOrder(self.seed, self.limit)
+            case _:
+                chosen = Priorities(self.seed, int(self.strategy[3:]), self.length, self.limit)
+        return Recorded(dict(self.deviations), chosen) if self.deviations else chosen
+
+
+def check_strategy(name: str) -> None:
+    """Raise `ValueError` unless ``name`` is a strategy."""
+    if name not in ("plain", "walk", "pos") and not (name[:3] == "pct" and name[3:] in tuple("23456789")):
+        raise ValueError(f"unknown strategy {name!r}; choose 'walk', 'pos', 'guided', or 'pct2' to 'pct9'")
 
 
 @attrs.frozen
@@ -96,6 +104,12 @@ class Limits:
     """What ``action`` in an injection means: takes the `Simulation`, cancels or returns what to cancel or call."""
     error: Callable[[Fault, PortCall], BaseException] | None = None
     """Makes the exceptions of injected faults; None: `InjectedFault`."""
+    allow_leaks: tuple[str, ...] = ()
+    """Patterns (``library.*``) for coroutines and generators that may be left behind, by name with module."""
+    swallowed: Severity = "note"
+    """What a `trio.Cancelled` that the program swallowed counts as."""
+    noting: bool = False
+    """Whether runs note how many options each decision had."""
     durables: dict[str, Any] = attrs.field(factory=dict)
     """For a recovery: what the crash left of each durable."""
 
@@ -127,12 +141,29 @@ class Violation:
     """One thing that was not as it should be."""
 
     kind: str
-    """error, deadlock, always, at_end, eventually, shutdown, leak, steps, time, stuck, nondeterminism, engine."""
+    """error, deadlock, always, at_end, eventually, shutdown, leak, steps, time, stuck, swallowed, nondeterminism or
+    engine."""
     message: str
     step: int
     leaves: tuple[str, ...] = ()
-    """Names of the exception types for an error: what shrinking compares."""
+    """For an error: the exception types, each with the place of its innermost raise; for others, what else tells
+    two of a kind apart."""
     traceback: str = ""
+    severity: Severity = "failure"
+
+
+@attrs.frozen
+class Promise:
+    """Something that a scenario promised, by the line that did."""
+
+    kind: str
+    """always, at_end, eventually or shutdown."""
+    message: str
+    line: str
+    """File and line of the call."""
+
+    def __str__(self) -> str:
+        return f"{self.message!r} ({self.line})"
 
 
 @attrs.frozen
@@ -145,6 +176,8 @@ class Delivery:
     task: str
     name: str
     location: Location
+    chain: tuple[Location, ...] = ()
+    """The calls that led there, the outermost first; `location` is the last."""
 
 
 @attrs.define
@@ -172,10 +205,20 @@ class Run:
     call_steps: list[tuple[int, float]] = attrs.field(factory=list)
     deviations: dict[int, int] = attrs.field(factory=dict)
     decisions: int = 0
+    options: list[int] = attrs.field(factory=list)
+    """How many possibilities each decision had, if the run was asked to note that."""
+    decided: dict[int, tuple[int, str]] = attrs.field(factory=dict)
+    """For each recorded deviation that was carried out: the step, and what was chosen in words."""
+    asides: set[int] = attrs.field(factory=set)
+    """Numbers of the decisions that deviated and were not about order."""
+    awaited: set[tuple[str, int]] = attrs.field(factory=set)
+    """File and line of every await at which a task was suspended, and of those that led there."""
+    promises: dict[Promise, None] = attrs.field(factory=dict)
+    """What the scenario promised, in order."""
     seconds: float = 0.0
     """Virtual time at the end."""
     shutdown: float | None = None
-    """Virtual seconds from the first injection until the target had ended."""
+    """Virtual seconds from the first injection until the target had ended; infinite if it never did."""
     shutdown_steps: int | None = None
     notes: list[tuple[int, str]] = attrs.field(factory=list)
     frozen: list[dict[str, Any]] = attrs.field(factory=list)
@@ -189,7 +232,21 @@ class Run:
         return self.tasks[index].label
 
     @property
+    def failures(self) -> list[Violation]:
+        """Its violations without those that are mere notes."""
+        return [v for v in self.violations if v.severity == "failure"]
+
+    @property
+    def not_reached(self) -> set[int]:
+        """Numbers of the injections whose moment never came, or whose target did not exist then."""
+        return set(range(len(self.attempt.injections))) - set((self.crashed or self).fired)
+
+    @property
+    def without_effect(self) -> set[int]:
+        """Numbers of the injections that were done and arrived nowhere."""
+        return set((self.crashed or self).fired) - {d.injection for d in self.deliveries}
+
+    @property
     def unresolved(self) -> bool:
         """Something was to be injected and did not take effect: this run shows nothing."""
-        wanted = set(range(len(self.attempt.injections)))
-        return bool(wanted - {d.injection for d in self.deliveries})
+        return bool(self.not_reached or self.without_effect)

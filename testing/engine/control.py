@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from typing import Any
 
 import attrs
@@ -16,13 +17,16 @@ import trio
 import trio.testing
 
 from ..process import trio_internals
-from ..process.locations import NOWHERE, Location, location_of, wait_of
-from .attempt import Attempt, Delivery, Injection, Limits, Run, Step, TaskSeen, Violation
+from ..process.leaks import Leak
+from ..process.locations import NOWHERE, Location, arguments_of, chain_of, location_of, wait_of
+from .attempt import Attempt, Delivery, Injection, Limits, Run, Severity, Step, TaskSeen, Violation
 from .deliveries import Deliveries
-from .schedule import Choices
+from .schedule import Choices, Recorded
+from .swallowing import Swallowing
 
 Task = trio.lowlevel.Task
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}")
+NOBODY = TaskSeen(-1, "", "", None, 0)
 _IDLE_PASSES = 3
 _LAST_STEPS = 500
 
@@ -56,7 +60,7 @@ class Control(trio.abc.Instrument):
     _counts: dict[str, int] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self.choices: Choices = Choices(self.attempt.order.source())
+        self.choices: Choices = Choices(self.attempt.order.source(), self.limits.noting)
         self.clock: trio.testing.MockClock = trio.testing.MockClock(autojump_threshold=0)
         self._before: dict[int, list[int]] = {}
         self._after: dict[int, list[int]] = {}
@@ -64,7 +68,10 @@ class Control(trio.abc.Instrument):
             if injection.kind != "fault":
                 points = self._before if injection.when == "before" else self._after
                 points.setdefault(injection.at, []).append(number)
+        self._awaited: set[tuple[str, int]] = set()
         self._under_way = Deliveries()
+        self._swallowing = Swallowing(self._swallowed)
+        self._recorded = isinstance(self.choices.source, Recorded)
 
     def begin(self) -> None:
         """Count from here on; the current task is the scenario's first."""
@@ -77,6 +84,11 @@ class Control(trio.abc.Instrument):
         if self.recorder is not None:
             self.recorder.begin(self)
         self._inject(self._before.get(1, []))
+
+    def scenario_over(self, *, failed: bool) -> None:
+        """The scenario has returned, or ``failed`` to."""
+        if self.stopped is None:
+            self._swallowing.over(trio.lowlevel.current_task(), failed=failed)
 
     def end(self) -> None:
         """The scenario is over; only checks follow."""
@@ -93,10 +105,10 @@ class Control(trio.abc.Instrument):
         seen = self.tasks.get(task)
         return seen.label if seen is not None else task.name
 
-    def expect(self, number: int, reason: str | None) -> None:
+    def expect(self, number: int, reason: str | None, scope: trio.CancelScope | None = None) -> None:
         """Injection ``number`` is done now: look for a `trio.Cancelled` with ``reason``, or for any."""
         self.note_fired(number)
-        self._under_way.expect(number, reason, self.tasks)
+        self._under_way.expect(number, reason, self.tasks, scope)
         if reason is None:
             self.run.actions.append(number)
 
@@ -125,6 +137,8 @@ class Control(trio.abc.Instrument):
             return
         keys = [self.tasks[t].index if t in self.tasks else -1 for t in batch]
         batch[:] = [batch[i] for i in reversed(self.choices.arrange(keys))]
+        if self._recorded:
+            self._note_decided(batch)
 
     def _defer(self, batch: list[Task]) -> None:
         """Run only one of the runnable tasks of the program, and all others another time."""
@@ -132,9 +146,19 @@ class Control(trio.abc.Instrument):
         if len(ours) > 1:
             first = ours[self.choices.choose(len(ours), [self.tasks[t].index for t in ours])]
             later = [t for t in ours if t is not first]
+            if self._recorded:
+                self._note_decided(ours)
             batch[:] = [t for t in batch if t not in later]
             trio_internals.runnable(self.loop).extend(later)
         batch.reverse()
+
+    def _note_decided(self, tasks: list[Task]) -> None:
+        """Put into words whom the recorded decisions since the last time have chosen."""
+        for number, (options, key) in self.choices.chosen.items():
+            if number not in self.run.decided:
+                chosen = next((t for t in tasks if key is not None and self.tasks.get(t, NOBODY).index == key), None)
+                words = "" if chosen is None else f"{self.tasks[chosen].label}({arguments_of(chosen)})"
+                self.run.decided[number] = (self.step, f"{options} {words}")
 
     def task_spawned(self, task: Task) -> None:
         """Give a new task its name."""
@@ -154,8 +178,10 @@ class Control(trio.abc.Instrument):
                 trio_internals.throw_into(task, Unstoppable())
             if self.step in self._before:
                 self._inject(self._before[self.step])
-            if self.stopped is None and (number := self._under_way.behind(task)) is not None:
-                self.delivered(number, task)
+            if self.stopped is None:
+                if (number := self._under_way.behind(task)) is not None:
+                    self.delivered(number, task)
+                self._swallowing.before(task)
             if self.recorder is not None:
                 self.recorder.before(self, task)
         except BaseException as error:  # noqa: ASYNC103  # Trio drops an instrument that raises
@@ -169,10 +195,15 @@ class Control(trio.abc.Instrument):
             return
         try:
             location = location_of(task)
+            if (new := (seen.name, id(location))) not in self._awaited:
+                self._awaited.add(new)
+                self.run.awaited.update((place.file, place.line) for place in chain_of(task) if place.file)
             self.places[seen.index] = location
             self.run.steps.append(Step(seen.index, location, self.now))
             if self.recorder is not None:
                 self.recorder.after(self, task)
+            if self.stopped is None:
+                self._swallowing.after(task, finished=location is NOWHERE)
             self.look()
             if self.step in self._after:
                 self._inject(self._after[self.step])
@@ -217,23 +248,44 @@ class Control(trio.abc.Instrument):
             for scope in self.helpers.values():
                 scope.cancel(reason="youyou.testing: the run is over")
 
-    def violate(self, kind: str, message: str, leaves: tuple[str, ...] = (), trace: str = "") -> None:
+    def violate(
+        self,
+        kind: str,
+        message: str,
+        leaves: tuple[str, ...] = (),
+        trace: str = "",
+        severity: Severity = "failure",
+    ) -> None:
         """Record a violation; the run goes on."""
         message = _ADDRESS.sub("0x…", message)
-        self.run.violations.append(Violation(kind, message, self.step, leaves, trace))
+        self.run.violations.append(Violation(kind, message, self.step, leaves, trace, severity))
+
+    def leaked(self, leak: Leak) -> None:
+        """Record something left behind, unless its name is allowed."""
+        found = leak_violation(leak, self.limits, self.step)
+        self.run.violations += [found] if found is not None else []
+
+    def _swallowed(self, task: Task, where: Location) -> None:
+        message = f"a Cancelled was swallowed in {self.name_of(task)} at {where}, and the task went on"
+        if all(v.leaves != (str(where),) for v in self.run.violations if v.kind == "swallowed"):
+            self.violate("swallowed", message, (str(where),), severity=self.limits.swallowed)
 
     def _deadlock(self) -> None:
         alive = [t for t in self.tasks if t in trio_internals.alive(self.loop)]
-        self.run.waits = [wait_of(task, self.name_of) for task in alive]
+        self.run.waits = [wait_of(task, self.name_of, alive) for task in alive]
         who = "1 task waits" if len(alive) == 1 else f"{len(alive)} tasks wait"
-        self.stop("deadlock", f"nothing can happen any more, and {who}")
+        places = tuple(sorted({f"{w.location} in {w.call}" for w in self.run.waits}))
+        self.stop("deadlock", f"nothing can happen any more, and {who}", places)
 
     def _force(self) -> None:
         """The program was told to end and did not: open its shields, and if that does not help give the run up."""
         self._forced += 1
         if self._forced == 1:
             waits = [wait_of(task, self.name_of) for task in self.tasks if task in trio_internals.alive(self.loop)]
-            self.violate("stuck", "does not end when cancelled: " + "; ".join(map(str, waits)))
+            # Of a program that hangs already this says nothing new.
+            hangs = any(v.kind in ("deadlock", "steps", "time") for v in self.run.violations)
+            message = "does not end when cancelled: " + "; ".join(map(str, waits))
+            self.violate("stuck", message, severity="note" if hangs else "failure")
             for task in trio_internals.alive(self.loop) & self.tasks.keys():
                 trio_internals.unshield(task)
         elif self._forced == 3:
@@ -254,13 +306,16 @@ class Control(trio.abc.Instrument):
         for number in numbers:
             self.fire(self.attempt.injections[number], number)
 
-    def delivered(self, number: int, task: Task | None = None, where: Location | None = None) -> None:
-        """Injection ``number`` took effect in ``task``, which waited there last unless ``where`` says better."""
+    def delivered(self, number: int, task: Task | None = None, chain: tuple[Location, ...] = ()) -> None:
+        """Injection ``number`` took effect in ``task``, which is suspended unless a ``chain`` of calls is given."""
         seen = self.tasks.get(task) if task is not None else None
-        if where is None:
-            where = self.places.get(seen.index, NOWHERE) if seen is not None else NOWHERE
-        label, name = (seen.label, seen.name) if seen is not None else ("", "")
-        self.run.deliveries.append(Delivery(number, self.step, self.now, label, name, where))
+        label, name, where = ("", "", NOWHERE) if seen is None else (seen.label, seen.name, NOWHERE)
+        if chain:
+            where = chain[-1]
+        elif seen is not None and task is not None and seen.index in self.places:
+            # What has not begun waits nowhere yet.
+            where, chain = self.places[seen.index], chain_of(task)
+        self.run.deliveries.append(Delivery(number, self.step, self.now, label, name, where, chain))
 
     def note_fired(self, number: int) -> None:
         """Injection ``number`` was done, at this moment."""
@@ -271,6 +326,7 @@ class Control(trio.abc.Instrument):
         """Let go of the program, so that what it dropped is seen as garbage now and not with a later run."""
         self.tasks.clear()
         self._under_way.forget()
+        self._swallowing.forget()
         self.helpers.clear()
         self.checks.clear()
 
@@ -287,3 +343,10 @@ class Control(trio.abc.Instrument):
         seen = TaskSeen(len(self.tasks), label, name, parent.index if parent is not None else None, self.step)
         self.tasks[task] = seen
         self.run.tasks.append(seen)
+
+
+def leak_violation(leak: Leak, limits: Limits, step: int) -> Violation | None:
+    """What ``leak`` is in a report; None if its name is allowed."""
+    if any(fnmatchcase(leak.name, pattern) for pattern in limits.allow_leaks):
+        return None
+    return Violation("leak", leak.message, step, (leak.name,), severity="note" if leak.harmless else "failure")

@@ -19,7 +19,18 @@ import attrs
 import trio
 
 T = TypeVar("T")
-Mode = Literal["raise_before", "raise_after", "hang", "slow", "cut", "dies"]
+Mode = Literal[
+    "raise_before",
+    "raise_after",
+    "hang",
+    "slow",
+    "cut",
+    "dies",
+    "cancel_after",
+    "hang_after",
+    "slow_after",
+    "dies_after",
+]
 MODES: tuple[Mode, ...] = get_args(Mode)
 LATE = 3600.0
 """Seconds by which a ``slow`` call is late unless the fault says otherwise."""
@@ -52,7 +63,8 @@ class Fault:
 
     ``raise_before``: nothing happened. ``raise_after``: the effect happened and the answer was lost. ``hang``: no
     answer ever. ``slow``: late by ``seconds``. ``cut``: a stream ends early without an error. ``dies``: a
-    `BaseException`.
+    `BaseException`. With ``_after`` (hang, slow, dies) the effect happens first. ``cancel_after``: the effect happened,
+    and a cancel comes in place of the answer; in a simulation only.
     """
 
     mode: Mode
@@ -66,8 +78,9 @@ class Fault:
         """The error to raise for ``call``."""
         if self.error is not None:
             return self.error()
-        kind = InjectedDeath if self.mode == "dies" else InjectedFault
-        happened = "the effect happened, the answer is lost" if self.mode == "raise_after" else "nothing happened"
+        kind = InjectedDeath if self.mode in ("dies", "dies_after") else InjectedFault
+        done = self.mode.endswith("_after")
+        happened = "the effect happened, the answer is lost" if done else "nothing happened"
         return kind(f"{call}: {happened}")
 
 
@@ -93,6 +106,8 @@ class FaultPlan:
         """Break the ``call``-th call (from 1) of ``port.method``; ``*`` matches any name. Returns the plan itself."""
         if mode not in MODES:
             raise ValueError(f"unknown fault mode {mode!r}; choose one of {', '.join(MODES)}")
+        if mode == "cancel_after":
+            raise ValueError("'cancel_after' needs a simulation, which knows what to cancel: sweep(..., faults=...)")
         self.faults.append(Fault(mode, port, method, call, error, seconds))
         return self
 
@@ -106,6 +121,10 @@ class FaultPlan:
             if fault.port in ("*", call.port) and fault.method in ("*", call.method) and fault.call == call.nth:
                 return fault
         return None
+
+    async def cancel_now(self, call: PortCall) -> None:
+        """Deliver a cancel to whoever made ``call``."""
+        raise NotImplementedError
 
     def latency(self, call: PortCall) -> float:
         """Seconds by which an unbroken call is late; 0 here."""
@@ -130,7 +149,18 @@ class FaultPlan:
                 return await invoke()
             case "cut" if method == "__anext__":
                 raise StopAsyncIteration
-            case "raise_after":
+            case "hang_after":
+                await invoke()
+                await trio.sleep_forever()
+            case "slow_after":
+                made = await invoke()
+                await trio.sleep(fault.seconds)
+                return made
+            case "cancel_after":
+                made = await invoke()
+                await self.cancel_now(call)
+                return made
+            case "raise_after" | "dies_after":
                 await invoke()
             case _:
                 await trio.lowlevel.checkpoint()

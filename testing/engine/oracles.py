@@ -12,6 +12,9 @@ from typing import Protocol
 import attrs
 import trio
 
+from ..process.locations import caller
+from .attempt import Promise, Severity
+
 Check = Callable[[], object]
 
 
@@ -24,7 +27,14 @@ class Listener(Protocol):
     def stop(self, kind: str, message: str, leaves: tuple[str, ...] = ()) -> None:
         """Record it and end the run."""
 
-    def violate(self, kind: str, message: str, leaves: tuple[str, ...] = (), trace: str = "") -> None:
+    def violate(
+        self,
+        kind: str,
+        message: str,
+        leaves: tuple[str, ...] = (),
+        trace: str = "",
+        severity: Severity = "failure",
+    ) -> None:
         """Record it."""
 
 
@@ -33,6 +43,8 @@ class Oracles:
     """The promises of one run."""
 
     listener: Listener
+    promises: dict[Promise, None]
+    """What was promised, in order."""
     checks: list[Callable[[], None]]
     """Called after every step."""
     longest_shutdown: float | None = None
@@ -41,7 +53,7 @@ class Oracles:
 
     def always(self, check: Check, message: str) -> None:
         """``check`` holds after every step; the first time it does not ends the run."""
-        name = message or describe(check)
+        name = self._promised("always", check, message)
 
         def look() -> None:
             if self.listener.stopped is None and (problem := problem_of(check)) is not None:
@@ -51,11 +63,11 @@ class Oracles:
 
     def at_end(self, check: Check, message: str) -> None:
         """``check`` holds when all is over."""
-        self._ends.append((message or describe(check), check))
+        self._ends.append((self._promised("at_end", check, message), check))
 
     def eventually(self, check: Check, message: str, deadline: float | None) -> None:
         """``check`` holds once, before ``deadline``."""
-        name, number = message or describe(check), len(self.checks)
+        name, number = self._promised("eventually", check, message), len(self.checks)
 
         def look() -> None:
             if number not in self._pending:
@@ -68,6 +80,25 @@ class Oracles:
 
         self._pending[number] = (name, look)
         self.checks.append(look)
+
+    def shutdown_within(self, seconds: float) -> None:
+        """The target of the first cancel ends in time."""
+        self._note("shutdown", f"what is cancelled ends within {seconds:g} s")
+        self.longest_shutdown = seconds
+
+    def _promised(self, kind: str, check: Check, message: str) -> str:
+        if not callable(check):
+            raise TypeError(f"sim.{kind}() takes a function that is called later; {check!r} is its result already")
+        if kind != "at_end" and inspect.iscoroutinefunction(check):
+            raise TypeError(f"sim.{kind}() takes a plain function, which {describe(check)} is not: it is async")
+        if not isinstance(message, str):
+            raise TypeError(f"the message of sim.{kind}() is a text, not {message!r}")
+        name = message or describe(check)
+        self._note(kind, name)
+        return name
+
+    def _note(self, kind: str, name: str) -> None:
+        self.promises[Promise(kind, name, caller())] = None
 
     def shut_down(self, took: float) -> None:
         """The target of the first cancel has ended ``took`` virtual seconds after it."""

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import attrs
 import trio
 
-from ..process.locations import Location, location_of_caller
+from ..process import trio_internals
+from ..process.locations import Location, chain_of_caller
 from .attempt import Attempt, Limits, Run
 from .control import Control
 from .crashes import Crashed
 from .faults import Fault, FaultPlan, Mode, PortCall
 
 LATENCIES = (0.0, 0.001, 0.1, 1.0, 30.0)
-"""Seconds by which a port may be late in an exploration."""
+"""Seconds by which a port may be late in an exploration, beside those that the program's own deadlines suggest."""
+_DEADLINES = 4
+_JUST = 0.001
+"""Seconds before and after a deadline."""
 
 
 class SimulatedPlan(FaultPlan):
     """A `FaultPlan` that follows an attempt and tells the run's control what it did."""
 
-    def __init__(self, attempt: Attempt, limits: Limits, control: Control, run: Run) -> None:
+    def __init__(
+        self, attempt: Attempt, limits: Limits, control: Control, run: Run, cancel: Callable[[int], None]
+    ) -> None:
         super().__init__()
+        self._cancel = cancel
         self.dead = False
         self._attempt, self._limits, self._control, self._run = attempt, limits, control, run
         self._planned = {i.at: (n, i.what) for n, i in enumerate(attempt.injections) if i.kind == "fault"}
@@ -42,16 +50,38 @@ class SimulatedPlan(FaultPlan):
         self._run.call_steps.append((self._control.step, self._control.now))
         if call.number in self._planned:
             number, mode = self._planned[call.number]
+            if mode == "cancel_after":
+                # Done when the call has had its effect.
+                return Fault("cancel_after")
             self._control.note_fired(number)
             task = trio.lowlevel.current_task()
-            where = location_of_caller(task) or Location("", 0, f"port call {call}")
-            self._control.delivered(number, task, where)
+            chain = chain_of_caller(task) or (Location("", 0, f"port call {call}"),)
+            self._control.delivered(number, task, chain)
             return self._made(Fault(mode), call)  # type: ignore[arg-type]  # checked when the attempt was made
         return self._in_chaos(call)
 
+    async def cancel_now(self, call: PortCall) -> None:
+        """Cancel everything, as the attempt wants it, and notice it here unless a shield hides it."""
+        self._cancel(self._planned[call.number][0])
+        await trio.lowlevel.checkpoint()
+
     def latency(self, call: PortCall) -> float:
-        """Seconds by which ``call`` is late."""
-        return LATENCIES[self._control.choices.choose(len(LATENCIES))] if self._attempt.latency else 0.0
+        """Seconds by which ``call`` is late: of our own choice, or just before, at and just after a deadline."""
+        if not self._attempt.latency:
+            return 0.0
+        possible = [*LATENCIES, *self._around_deadlines()]
+        return possible[self._control.choices.choose(len(possible))]
+
+    def _around_deadlines(self) -> list[float]:
+        now = self._control.clock.current_time()
+        left = {
+            scope.deadline - now
+            for task in self._control.tasks
+            if task in trio_internals.alive(self._control.loop)
+            for scope in trio_internals.scopes_around(task)
+            if now < scope.deadline < math.inf
+        }
+        return [wait for d in sorted(left)[:_DEADLINES] for wait in (max(0.0, d - _JUST), d, d + _JUST)]
 
     def _in_chaos(self, call: PortCall) -> Fault | None:
         chaos = self._attempt.chaos
@@ -62,9 +92,13 @@ class SimulatedPlan(FaultPlan):
             return None
         mode: Mode = chaos.modes[chosen - 1]
         # Whatever hangs in chaos comes back when the world heals.
-        mode = "slow" if mode == "hang" else mode
+        mode = "slow" if mode == "hang" else "slow_after" if mode == "hang_after" else mode
         return self._made(Fault(mode, seconds=chaos.heal - self._control.now), call)
 
     def _made(self, fault: Fault, call: PortCall) -> Fault:
         make = self._limits.error
-        return fault if make is None or fault.mode == "dies" else attrs.evolve(fault, error=lambda: make(fault, call))
+        return (
+            fault
+            if make is None or fault.mode in ("dies", "dies_after")
+            else attrs.evolve(fault, error=lambda: make(fault, call))
+        )

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import trio
 
 from ..process import trio_internals
-from ..process.leaks import LeakWatch
+from ..process.leaks import LeakWatch, left_open
 from .attempt import Attempt, Limits, Run, Violation
-from .control import Unstoppable
+from .control import Unstoppable, leak_violation
 from .simulation import Scenario, Simulation
 
 T = TypeVar("T")
@@ -29,6 +29,7 @@ def run_attempt(scenario: Scenario, attempt: Attempt, limits: Limits, watch: Lea
             _main,
             sim,
             scenario,
+            watch,
             clock=control.clock,
             instruments=[control],
             restrict_keyboard_interrupt_to_checkpoints=True,
@@ -39,30 +40,45 @@ def run_attempt(scenario: Scenario, attempt: Attempt, limits: Limits, watch: Lea
     finally:
         trio_internals.current.scheduler = before
         trio_internals.current_check.is_simulated = None
+    sim._targets.never_ended()
     if sim._interrupted:
         raise KeyboardInterrupt
     run.seconds = control.now
     run.decisions, run.deviations = control.choices.count, control.choices.deviations
+    run.options = control.choices.options
+    run.asides = {number for number, (_, key) in control.choices.chosen.items() if key is None}
     run.recording = recorder
     control.forget()
     del sim, control
-    leaks = watch.collect()
     # What a crash or a killed program leaves behind says nothing.
-    if not run.frozen and all(v.kind not in ("stuck", "engine") for v in run.violations):
-        run.violations += [Violation("leak", leak, len(run.steps)) for leak in leaks]
+    leaks, silent = watch.collect(), run.frozen or any(v.kind in ("stuck", "engine") for v in run.violations)
+    for leak in () if silent else leaks:
+        found = leak_violation(leak, limits, len(run.steps))
+        run.violations += [found] if found is not None else []
+    run.violations.sort(key=_weight)
     return run
 
 
-async def _main(sim: Simulation, scenario: Scenario) -> None:
+def _weight(violation: Violation) -> tuple[bool, int]:
+    """What the scenario itself promised comes first, what was left behind last."""
+    kind = violation.kind
+    own = ("nondeterminism", "engine", "always", "at_end", "eventually", "shutdown")
+    return violation.severity == "note", 0 if kind in own else 2 if kind in ("leak", "swallowed") else 1
+
+
+async def _main(sim: Simulation, scenario: Scenario, watch: LeakWatch) -> None:
     control = sim._control
+    watch.observe_generators()
     with control.everything:
         try:
             with sim._targets.root:
                 control.begin()
                 await scenario(sim)
+            control.scenario_over(failed=False)
         except (trio.Cancelled, Unstoppable):
             raise
         except BaseException as error:
+            control.scenario_over(failed=True)
             sim._failed("the scenario raised", error)
         await sim._targets.ended()
         if not sim._plan.dead:
@@ -71,18 +87,18 @@ async def _main(sim: Simulation, scenario: Scenario) -> None:
         if control.stopped is None and not sim._plan.dead:
             sim._targets.time_root()
             sim._oracles.finish_pending()
-            _look_for_leftovers(sim)
             await sim._oracles.end()
+            _look_for_leftovers(sim)
     control.end()
 
 
 def _look_for_leftovers(sim: Simulation) -> None:
     control = sim._control
-    for name in trio_internals.open_generators(control.loop):
-        control.violate("leak", f"async generator {name} was left open")
+    for generator in trio_internals.open_generators(control.loop):
+        control.leaked(left_open(generator))
     for task in control.tasks:
         if task in trio_internals.alive(control.loop) and task is not trio.lowlevel.current_task():
-            control.violate("leak", f"task {control.name_of(task)} outlived the scenario")
+            control.violate("leak", f"task {control.name_of(task)} outlived the scenario", (control.tasks[task].name,))
 
 
 def _came_out(sim: Simulation, error: BaseException) -> None:

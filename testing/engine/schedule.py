@@ -6,6 +6,7 @@ that any run can be repeated from its deviations alone. Knows nothing of Trio bu
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Mapping
 from typing import Protocol
@@ -14,6 +15,12 @@ import attrs
 
 _CALM = (0.0, 0.4, 0.8)
 """How likely a decision that is not about order stays 0: some runs are stormy, some nearly quiet."""
+
+
+def derive(seed: int, *what: object) -> int:
+    """A seed of its own for each purpose and number, so that no two campaigns or points share one."""
+    digest = hashlib.blake2b(repr((seed, *what)).encode(), digest_size=5).digest()
+    return int.from_bytes(digest, "big")
 
 
 class Source(Protocol):
@@ -34,12 +41,19 @@ class Plain:
 
 @attrs.frozen
 class Recorded:
-    """The deviations of an earlier run."""
+    """The deviations of an earlier run, then what another source says."""
 
     deviations: Mapping[int, int]
+    then: Source = attrs.field(factory=lambda: Plain())
+    _last: int = attrs.field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_last", max(self.deviations))
 
     def pick(self, number: int, options: int, keys: list[int] | None) -> int:
         """Repeat what was chosen, as far as it fits."""
+        if number > self._last:
+            return self.then.pick(number, options, keys)
         return min(self.deviations.get(number, 0), options - 1)
 
 
@@ -62,6 +76,35 @@ class Walk:
         if keys is None and self._random.random() < self._calm:
             value = 0
         return 0 if self.limit is not None and number >= self.limit else value
+
+
+@attrs.define
+class PartialOrder:
+    """Partial-order sampling: the next event of each task has a random rank; the highest runs, and gets a new one.
+
+    A task of low rank stays behind through many events of the others, which uniform choices hardly ever do.
+    """
+
+    seed: int
+    limit: int | None = None
+    _random: random.Random = attrs.field(init=False)
+    _ranks: dict[int, float] = attrs.field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+
+    def pick(self, number: int, options: int, keys: list[int] | None) -> int:
+        """Take the runnable task whose next event has the highest rank."""
+        if self.limit is not None and number >= self.limit:
+            return 0
+        if keys is None:
+            return self._random.randrange(options)
+        for key in keys:
+            if key not in self._ranks:
+                self._ranks[key] = self._random.random()
+        best = max(keys, key=self._ranks.__getitem__)
+        del self._ranks[best]
+        return keys.index(best)
 
 
 @attrs.define
@@ -108,24 +151,34 @@ class Choices:
     """The decisions of one run: answered by ``source``, counted, and noted when not 0."""
 
     source: Source
+    noting: bool = False
+    """Whether the number of options of every decision is noted: what a search needs to know what else there was."""
     count: int = 0
     deviations: dict[int, int] = attrs.field(factory=dict)
+    options: list[int] = attrs.field(factory=list)
+    chosen: dict[int, tuple[int, int | None]] = attrs.field(factory=dict)
+    """For each deviation: how many options there were, and the task that was chosen."""
 
     def choose(self, options: int, keys: list[int] | None = None) -> int:
         """Decide between ``options`` possibilities."""
         number = self.count
         self.count += 1
+        if self.noting:
+            self.options.append(options)
         if type(self.source) is Plain:
             return 0
         value = self.source.pick(number, options, keys)
         if value:
             self.deviations[number] = value
+            self.chosen[number] = (options, None if keys is None else keys[value])
         return value
 
     def arrange(self, keys: list[int]) -> list[int]:
         """A permutation: the positions of ``keys`` in the order in which they shall come."""
         if type(self.source) is Plain:
             self.count += len(keys) - 1
+            if self.noting:
+                self.options.extend(range(len(keys), 1, -1))
             return list(range(len(keys)))
         left = list(range(len(keys)))
         order = []

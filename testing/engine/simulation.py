@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import trio
 
+from ..process.locations import raised_at
 from .attempt import Attempt, Injection, Limits, Run
 from .control import Control
 from .crashes import states_of
@@ -44,9 +45,11 @@ class Simulation:
         self._attempt, self._limits = attempt, limits
         self._run = Run(attempt)
         self._control = Control(attempt, limits, self._run, self._fire, recorder=recorder)
-        self._oracles = Oracles(self._control, self._control.checks)
+        self._oracles = Oracles(self._control, self._run.promises, self._control.checks)
         self._targets = Targets(self._control, self._run, self._oracles.shut_down, self._failed)
-        self._plan = SimulatedPlan(attempt, limits, self._control, self._run)
+        self._plan = SimulatedPlan(
+            attempt, limits, self._control, self._run, lambda number: self._targets.fire("root", number)
+        )
         self._durables: dict[str, Any] = {}
         self._interrupted = False
         if (target := limits.target) is not None:
@@ -66,6 +69,8 @@ class Simulation:
 
     def choose(self, options: int) -> int:
         """A decision below ``options`` that an exploration varies and a replay repeats; 0 in sweeps."""
+        if options < 1:
+            raise ValueError(f"sim.choose({options!r}); write how many possibilities there are, at least 1")
         return self._control.choices.choose(options) if options > 1 else 0
 
     def note(self, text: str) -> None:
@@ -84,17 +89,23 @@ class Simulation:
 
     def eventually(self, check: Callable[[], object], message: str = "", *, within: float | None = None) -> None:
         """``check`` must become true in every run, ``within`` virtual seconds from now if given."""
+        if within is not None and not within >= 0:
+            raise ValueError(f"sim.eventually(within={within!r}); write seconds, 0 or more")
         self._oracles.eventually(check, message, None if within is None else self.now + within)
 
     def shutdown_within(self, seconds: float) -> None:
         """After the first cancel its target must have ended within ``seconds`` of virtual time."""
-        self._oracles.longest_shutdown = seconds
+        if not seconds >= 0:
+            raise ValueError(f"sim.shutdown_within({seconds!r}); write seconds, 0 or more")
+        self._oracles.shutdown_within(seconds)
 
     # What the scenario exposes.
 
     def scope(self, name: str, scope: trio.CancelScope | None = None) -> trio.CancelScope:
         """Name a cancel scope as a target for ``cancel=name``; makes a new one if none is given. Returns it."""
         made = trio.CancelScope() if scope is None else scope
+        if not isinstance(made, trio.CancelScope):
+            raise TypeError(f"sim.scope() takes a name and, if you have one, a trio.CancelScope; not {scope!r}")
         self._targets.add(name, made)
         return made
 
@@ -106,6 +117,8 @@ class Simulation:
                 nothing.
             done: true when what it ends has ended, so that its shutdown can be timed. An async ``call`` needs none.
         """
+        if not callable(call) or not (done is None or callable(done)):
+            raise TypeError(f"sim.action() takes functions that are called later; not {call!r} and {done!r}")
         self._targets.add(name, Action(call, done))
 
     def port(self, name: str, target: T) -> T:
@@ -146,7 +159,7 @@ class Simulation:
         # A Ctrl-C that nobody injected comes from the person at the keyboard.
         self._interrupted |= any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves)
         if leaves and not self._plan.dead:
-            names = tuple(sorted(type(leaf).__name__ for leaf in leaves))
+            names = tuple(sorted({f"{type(leaf).__name__} at {raised_at(leaf)}" for leaf in leaves}))
             text = "; ".join(f"{type(leaf).__name__}: {leaf}" for leaf in leaves)
             trace = "".join(traceback.format_exception(leaves[0], chain=False))
             self._control.violate("error", f"{what} {text}", names, trace)

@@ -6,6 +6,7 @@ Fires, follows what was fired until it has ended, and times that. Never decides 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Awaitable, Callable
 
 import attrs
@@ -72,6 +73,12 @@ class Targets:
             self._helped = trio.Event()
             await self._helped.wait()
 
+    def never_ended(self) -> None:
+        """The run was stopped; what was cancelled and has not ended by then never does."""
+        cancelled = [n for n in self.run.fired if self.run.attempt.injections[n].kind == "cancel"]
+        if cancelled and self.run.shutdown is None and self.control.stopped is not None:
+            self.run.shutdown = math.inf
+
     def time_root(self) -> None:
         """The scenario is over; so is a first target that is a scope, and that was not seen to end before."""
         if self.run.fired_at and self.control.stopped is None:
@@ -81,7 +88,7 @@ class Targets:
 
     def _cancel(self, name: str, scope: trio.CancelScope, number: int) -> None:
         reason = f"youyou.testing: injected cancel {number} of {name}"
-        self.control.expect(number, reason)
+        self.control.expect(number, reason, scope)
         scope.cancel(reason=reason)
         if name != "root":
             self._follow(lambda: trio_internals.has_exited(scope))
@@ -127,14 +134,15 @@ class Targets:
         started = self.control.now
 
         def look() -> None:
-            if self.run.shutdown is None and done():
+            # Once the run is stopped, it is the engine that ends things.
+            if self.run.shutdown is None and self.control.stopped is None and done():
                 self._shut(started)
 
         self.control.checks.append(look)
         look()
 
     def _shut(self, started: float) -> None:
-        if self.run.shutdown is None and self.run.fired_at:
+        if self.run.shutdown is None and self.run.fired_at and self.control.stopped is None:
             self.run.shutdown = max(0.0, self.control.now - started)
             self.run.shutdown_steps = self.control.step - self.run.fired_at[0][0]
             self.shut_down(self.run.shutdown)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
 import attrs
 import trio
+
+from . import trio_internals
 
 Task = trio.lowlevel.Task
 
@@ -27,6 +29,7 @@ _MODULES = (
     "process/trio_internals",
 )
 _ENGINE = {os.path.join(_TESTING, *f"{name}.py".split("/")) for name in _MODULES}
+_SIMULATION = os.path.join(_TESTING, "engine", "simulation.py")
 _foreign: dict[str, bool] = {}
 
 
@@ -99,26 +102,93 @@ def location_of(task: Task) -> Location:
         file = frame.f_code.co_filename
         if not (_foreign[file] if file in _foreign else is_foreign(file)):
             found = frame
-    if found is None:
-        return NOWHERE
-    return locate(found)
+    return locate(found) if found is not None else _of_trio_alone(task)
 
 
-def location_of_caller(task: Task) -> Location | None:
-    """Where the program calls into the engine, in ``task``, which runs now; None if the engine is all it runs."""
+def _of_trio_alone(task: Task) -> Location:
+    """For a task that runs one of Trio's own functions, or a port's method: the call by its name."""
+    for frame in frames(task.coro):
+        if (called := _port_method(frame)) is not None:
+            return Location("", 0, called)
+        if frame.f_code.co_filename.startswith(_TRIO):
+            return Location("", 0, _call(frame.f_code.co_qualname, frame.f_locals.get("self")))
+    return NOWHERE
+
+
+def _port_method(frame: FrameType) -> str | None:
+    """``bank.charge`` if this is the frame of the proxy that makes this call."""
+    if frame.f_code.co_filename in _ENGINE and frame.f_code.co_name in ("_awaited", "_finish"):
+        return f"{frame.f_locals['name']}.{frame.f_locals['method']}"
+    return None
+
+
+def arguments_of(task: Task) -> str:
+    """The plain arguments (texts, numbers) of the function that ``task`` runs, as its frame holds them now."""
+    frame: FrameType | None = getattr(task.coro, "cr_frame", None)
+    if frame is None:
+        return ""
+    code = frame.f_code
+    named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    values = ((name, frame.f_locals.get(name)) for name in named)
+    return ", ".join(f"{name}={value!r}" for name, value in values if isinstance(value, str | int | float))
+
+
+def chain_of(task: Task) -> tuple[Location, ...]:
+    """The program's calls that lead to where ``task`` is suspended, the outermost first."""
+    found = [locate(frame) for frame in frames(task.coro) if not is_foreign(frame.f_code.co_filename)]
+    return tuple(found) or (_of_trio_alone(task),)
+
+
+def chain_of_caller(task: Task) -> tuple[Location, ...]:
+    """The program's calls that lead into the engine, in ``task``, which runs now; none if the engine is all it runs."""
     frame: FrameType | None = sys._getframe(1)
     outermost = getattr(task.coro, "cr_frame", None)
-    while frame is not None and is_foreign(frame.f_code.co_filename):
+    found: list[Location] = []
+    while frame is not None:
+        if not is_foreign(frame.f_code.co_filename):
+            found.append(locate(frame))
         if frame is outermost:
-            return None
+            break
         frame = frame.f_back
-    return None if frame is None else locate(frame)
+    return tuple(reversed(found))
+
+
+def caller() -> str:
+    """The line of the program that calls into the engine now, as ``file:line``."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (is_foreign(frame.f_code.co_filename) or frame.f_code.co_filename == _SIMULATION):
+        frame = frame.f_back
+    return "" if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def raised_at(error: BaseException) -> Location:
+    """The innermost place of the program that ``error`` passed; where it was caught, if it was caught there."""
+    return _passed(error, innermost=True)
+
+
+def caught_at(error: BaseException) -> Location:
+    """The outermost place of the program that ``error`` has reached."""
+    return _passed(error, innermost=False)
+
+
+def _passed(error: BaseException, *, innermost: bool) -> Location:
+    found, trace = NOWHERE, error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not is_foreign(code.co_filename) and (innermost or found is NOWHERE):
+            found = _located(code.co_filename, trace.tb_lineno, code.co_qualname)
+        trace = trace.tb_next
+    return found
 
 
 def locate(frame: FrameType) -> Location:
     """The place in the source at which ``frame`` stands."""
     code = frame.f_code
-    key = (code.co_filename, frame.f_lineno, code.co_qualname)
+    return _located(code.co_filename, frame.f_lineno, code.co_qualname)
+
+
+def _located(file: str, line: int, function: str) -> Location:
+    key = (file, line, function)
     location = _locations.get(key)
     if location is None:
         location = _locations[key] = Location(key[0], key[1], key[2].replace("<locals>.", ""))
@@ -134,6 +204,8 @@ class Wait:
     call: str
     holders: tuple[str, ...] = ()
     detail: str = ""
+    chain: tuple[Location, ...] = ()
+    """The calls that led there, the outermost first."""
 
     def __str__(self) -> str:
         by = f", which {' and '.join(self.holders)} must end" if self.holders else ""
@@ -141,9 +213,9 @@ class Wait:
         return f"{self.task} waits at {self.location}, in {self.call}{extra}{by}"
 
 
-def wait_of(task: Task, name_of: Callable[[Task], str]) -> Wait:
-    """Describe what ``task`` waits for."""
-    location, call, owner = NOWHERE, "await", None
+def wait_of(task: Task, name_of: Callable[[Task], str], others: Iterable[Task] = ()) -> Wait:
+    """Describe what ``task`` waits for; ``others`` are the tasks that may hold what could wake it."""
+    location, call, owner = NOWHERE, "", None
     for frame in frames(task.coro):
         if not is_foreign(frame.f_code.co_filename):
             location, call, owner = locate(frame), "", None
@@ -154,14 +226,51 @@ def wait_of(task: Task, name_of: Callable[[Task], str]) -> Wait:
             call = _call(frame.f_code.co_qualname, owner)
             # A child that has not said started() lives in a nursery of its own.
             owner = frame.f_locals.get("old_nursery", owner)
-    return Wait(name_of(task), location, call or "a custom awaitable", *_holders(owner, name_of))
+    location = _of_trio_alone(task) if location is NOWHERE else location
+    holders, detail = _holders(owner, name_of)
+    if not holders:
+        detail = "; ".join(filter(None, [detail, _held(owner, task, name_of, others)]))
+    return Wait(name_of(task), location, call or "a custom awaitable", holders, detail, chain_of(task))
+
+
+def _held(owner: object, waiter: Task, name_of: Callable[[Task], str], others: Iterable[Task]) -> str:
+    """Which tasks hold, in a variable, what could end the wait: the event, or the channel's other end."""
+    if isinstance(owner, trio.MemorySendChannel | trio.MemoryReceiveChannel):
+        sends = isinstance(owner, trio.MemorySendChannel)
+        wanted: type = trio.MemoryReceiveChannel if sends else trio.MemorySendChannel
+        state = trio_internals.channel_state(owner)
+
+        def is_it(value: object) -> bool:
+            return isinstance(value, wanted) and trio_internals.channel_state(value) is state
+
+        what = "its receiving end" if sends else "its sending end"
+    elif isinstance(owner, trio.Event | trio.Condition):
+
+        def is_it(value: object) -> bool:
+            return value is owner
+
+        what = "it"
+    else:
+        return ""
+    holding = sorted(name_of(t) for t in others if t is not waiter and _refers(t, is_it))
+    return f"{what} is held by {' and '.join(holding) if holding else 'no other task'}"
+
+
+def _refers(task: Task, is_it: Callable[[object], bool]) -> bool:
+    """Whether a variable of the program in ``task``, or an attribute of one, is what is looked for."""
+    for frame in frames(task.coro):
+        if not is_foreign(frame.f_code.co_filename):
+            for value in frame.f_locals.values():
+                if is_it(value) or any(map(is_it, getattr(value, "__dict__", {}).values())):
+                    return True
+    return False
 
 
 def _call(qualified: str, owner: object) -> str:
     """The call in words: ``Lock.acquire``, whichever base class or special method it went through."""
     name = qualified.rpartition(".")[2]
     if owner is None:
-        return qualified
+        return f"trio.{qualified}"
     if "Nursery" in type(owner).__name__ and name != "start":
         return "the nursery's end"
     return f"{type(owner).__name__}.{ {'__aenter__': 'acquire', '__anext__': 'receive'}.get(name, name) }"

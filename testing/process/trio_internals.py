@@ -228,6 +228,23 @@ def thrown_into(task: Task) -> trio.Cancelled | KeyboardInterrupt | None:
     return None
 
 
+def caught_by(task: Task) -> trio.CancelScope | None:
+    """The scope that is to catch a `trio.Cancelled` in ``task``: the outermost cancelled one that no shield hides."""
+    found = None
+    for scope in scopes_around(task):
+        if scope.cancel_called:
+            found = scope
+        if scope.shield:
+            break
+    return found
+
+
+def errors_of_children(task: Task) -> int:
+    """How many errors the nursery that ``task`` belongs to has collected so far."""
+    nursery: Any = task.parent_nursery
+    return len(getattr(nursery, "_pending_excs", ()))
+
+
 def throw_into(task: Task, error: BaseException) -> None:
     """Wake ``task``, whose turn it is, with ``error`` instead of what it waited for."""
     if task._next_send is not None:
@@ -264,11 +281,11 @@ def interrupt(loop: Any) -> None:
     loop.deliver_ki()
 
 
-def open_generators(loop: Any) -> Iterator[str]:
-    """Names of async generators that were started and neither finished nor closed."""
+def open_generators(loop: Any) -> Iterator[Any]:
+    """Async generators that were started and neither finished nor closed."""
     for generator in loop.asyncgens.alive:
         if generator.ag_frame is not None and not generator.ag_running:
-            yield generator.__qualname__
+            yield generator
 
 
 def refuse_real_io(loop: Any, is_simulated: Callable[[Task], bool]) -> None:
@@ -387,6 +404,11 @@ class ChannelTracer:
             return value
 
         return receive_nowait
+
+
+def channel_state(channel: Any) -> object:
+    """What both ends of a memory channel, and their clones, share."""
+    return channel._state
 
 
 def _replace(send_nowait: Any, receive_nowait: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 from typing import Any
 
 import attrs
@@ -79,7 +80,7 @@ def _act(run: Run, places: Places, recording: Recording | None) -> dict[str, Any
         "first": first + 1,
         "seconds": run.seconds,
         "stop": stop,
-        "shutdown": run.shutdown,
+        "shutdown": run.shutdown if run.shutdown is not None and math.isfinite(run.shutdown) else None,
         "tasks": [[task.label, task.parent, task.born] for task in run.tasks],
         "steps": [[step.task, places.number(step.location), step.time] for step in run.steps[first:]],
         "calls": [[str(call), step] for call, (step, _) in zip(run.calls, run.call_steps, strict=True)],

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import os
 from collections.abc import Iterable
 from importlib.resources import files
@@ -17,7 +18,7 @@ from string import Template
 
 from ..process.locations import Location, Wait
 from .drawing import MOST_VIEWS, Places, hits, snippet, views
-from .findings import Coverage, Failure, Findings
+from .findings import Coverage, Failure, Findings, seconds_in_words
 
 _SCRIPTS = ("model.js", "scales.js", "details.js", "lanes.js", "trace.js", "page.js")
 _LONGEST_TITLE = 160
@@ -31,6 +32,7 @@ _MEANING = {
     "leak": "Something was left behind: a coroutine, a generator or a task.",
     "steps": "The run did not end within the steps it was given.",
     "time": "The run did not end within the virtual time it was given.",
+    "swallowed": "A cancel was delivered, its scope did not catch it, and the task went on.",
     "stuck": "The program does not end when it is cancelled.",
     "nondeterminism": "Two runs of the same attempt differ, so nothing else can be shown.",
     "engine": "The testing engine itself failed.",
@@ -52,7 +54,7 @@ def page(report: Findings) -> str:
         mode=_text(report.mode),
         verdict=_verdict(report),
         verdict_class="good" if report.ok else "bad",
-        note="".join(_tag("p", said, "note") for said in (report.note, *report.missed) if said),
+        note="".join(_tag("p", said, "note") for said in _remarks(report) if said),
         figures="".join(f"<div>{_tag('dd', value)}{_tag('dt', name)}</div>" for name, value in _figures(report)),
         tabs=_tabs(report),
         cases="".join(_case(failure, number) for number, failure in enumerate(report.failures[:MOST_VIEWS])),
@@ -61,6 +63,12 @@ def page(report: Findings) -> str:
         data=_safe_json(data),
         script="\n".join(map(_asset, _SCRIPTS)),
     )
+
+
+def _remarks(report: Findings) -> Iterable[str]:
+    """What has to be said about all runs."""
+    notes = (f"note: {found.message}" for found in report.notes)
+    return report.note, report.partial, *report.missed, *notes
 
 
 def _asset(name: str) -> str:
@@ -82,25 +90,27 @@ def _tag(name: str, text: object, style: str = "") -> str:
 
 
 def _verdict(report: Findings) -> str:
-    if report.ok:
-        return "nothing went wrong"
-    count = len(report.failures)
-    return f"{count} kind{'s' * (count != 1)} of failure" if count else "nothing was shown"
+    return "nothing went wrong" if report.verdict == "ok" else report.verdict
 
 
 def _figures(report: Findings) -> Iterable[tuple[str, str]]:
     """The numbers at the top: name and value."""
     yield "runs", f"{report.runs:,}"
+    if report.failing_runs:
+        yield "failing runs", f"{report.failing_runs:,}"
     yield "steps undisturbed", f"{len(report.baseline.steps):,}"
     yield "tasks", f"{len(report.baseline.tasks):,}"
     if report.planned:
         yield "injections delivered", f"{report.delivered:,} of {report.planned:,}"
-        yield "unresolved", f"{len(report.unresolved):,}"
+        yield "injections not reached", f"{report.not_reached:,}"
+        yield "injections without effect", f"{report.without_effect:,}"
+    if report.mode == "exploration":
+        yield "distinct orders", f"{report.distinct:,}" + (" (none left)" if report.exhausted else "")
     if report.coverage.seen:
         seen = len(report.coverage.seen)
         yield "await locations cancelled", f"{seen - len(report.coverage.never)} of {seen}"
     if report.worst_shutdown is not None:
-        yield f"slowest shutdown ({report.worst_shutdown_token})", f"{report.worst_shutdown:g} s virtual"
+        yield f"slowest shutdown ({report.worst_shutdown_token})", seconds_in_words(report.worst_shutdown)
     yield "took", f"{report.seconds:.2f} s"
 
 
@@ -148,7 +158,9 @@ def _story(failure: Failure) -> Iterable[str]:
     if failure.run.crashed is not None:
         yield "The program was started again on what the crash had left."
     if failure.run.shutdown is not None:
-        yield f"What was cancelled had ended {failure.run.shutdown:g} virtual seconds later."
+        ended = math.isfinite(failure.run.shutdown)
+        later = f"had ended {failure.run.shutdown:g} virtual seconds later" if ended else "never ended"
+        yield f"What was cancelled {later}."
     if failure.run.violations:
         violation = next((v for v in failure.run.violations if v.kind == failure.kind), failure.run.violations[0])
         late = violation.step > len(failure.run.steps)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, closing
+from io import BytesIO
 
 import trio
 from planted import by_sweep, mended, planted
@@ -93,7 +94,7 @@ async def record_written_at_once(sim: Simulation) -> None:
         journal.lines.append(last)
 
 
-@planted(by_sweep(), "leak", "yy1-b1", at="await trio.sleep(1)")
+@planted(by_sweep(), "leak", "yy1-a1", at="await trio.sleep(1)")
 async def never_awaited(sim: Simulation) -> None:
     """The path that only a cancel takes forgets an await."""
     journal = Journal()
@@ -117,10 +118,11 @@ async def awaited(sim: Simulation) -> None:
 
 
 async def pages() -> AsyncIterator[int]:  # noqa: ASYNC900  # a generator is what is tested
-    """Three pages, a second each."""
-    for number in range(3):
-        await trio.sleep(1)
-        yield number
+    """Three pages, a second each, from a connection that is open meanwhile."""
+    with closing(BytesIO()):
+        for number in range(3):
+            await trio.sleep(1)
+            yield number
 
 
 @planted(by_sweep(), "leak", "yy1-a2", at="await trio.sleep(2)")

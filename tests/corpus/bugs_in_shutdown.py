@@ -179,7 +179,7 @@ async def closed_after_its_users(sim: Simulation) -> None:
         store.closed = True
 
 
-@planted(by_sweep(), "leak", "yy1-b1", at="await trio.sleep(1)")
+@planted(by_sweep(), "leak", "yy1-a1", at="await trio.sleep(1)")
 async def system_task_left_running(sim: Simulation) -> None:
     """A heartbeat without a parent is stopped only on the way that nobody cancels."""
     scope = trio.CancelScope()

@@ -7,7 +7,7 @@ from planted import by_sweep, mended, planted
 from youyou.testing import Simulation
 
 
-@planted(by_sweep(), "at_end", "yy1-b1", at="await trio.lowlevel.checkpoint()")
+@planted(by_sweep(), "at_end", "yy1-a1", at="await trio.lowlevel.checkpoint()")
 async def counted_before_the_checkpoint(sim: Simulation) -> None:
     """The counter goes up, then entering is cancelled, and nobody counts down."""
     inside = 0

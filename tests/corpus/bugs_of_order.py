@@ -175,7 +175,7 @@ class Guests:
         return name
 
 
-@planted(by_exploring(latency=True, schedules=60), "error", "yy1-d0.4-l")
+@planted(by_exploring(latency=True, schedules=60), "error", "yy1-d0.3-l")
 async def changed_while_iterating(sim: Simulation) -> None:
     """Somebody leaves while everybody is being greeted."""
     port, here = sim.port("guests", Guests()), {"ann": 1, "bob": 2}

@@ -7,7 +7,7 @@ from planted import by_sweep, mended, planted
 from youyou.testing import Simulation
 
 
-@planted(by_sweep(), "at_end", "yy1-b1", at="await trio.sleep(1)")
+@planted(by_sweep(), "at_end", "yy1-a1", at="await trio.sleep(1)")
 async def swallowed_cancelled(sim: Simulation) -> None:
     """A cancelled download is taken for a failed one, and a default is stored."""
     stored: list[str] = []
@@ -31,7 +31,7 @@ async def cancelled_let_through(sim: Simulation) -> None:
         stored.append("default")
 
 
-@planted(by_sweep(max_steps=300), "steps", "yy1-b1", at="await trio.sleep(1)")
+@planted(by_sweep(max_steps=300), "steps", "yy1-a1", at="await trio.sleep(1)")
 async def loops_through_cancels(sim: Simulation) -> None:
     """A worker that must never die takes every cancel for one more error."""
     jobs = [1, 2, 3]
@@ -55,7 +55,7 @@ async def loops_through_errors(sim: Simulation) -> None:
             sim.note("a job failed")
 
 
-@planted(by_sweep(cancel="ctrl-c"), "shutdown", "yy1-b1.ctrl~c", at="await trio.sleep(1)")
+@planted(by_sweep(cancel="ctrl-c"), "shutdown", "yy1-a1.ctrl~c", at="await trio.sleep(1)")
 async def interrupt_swallowed(sim: Simulation) -> None:
     """One bad request must not end the server, so Ctrl-C does not end it either."""
     sim.shutdown_within(2)

@@ -242,7 +242,7 @@ async def died_and_noted(sim: Simulation) -> None:
         status[0] = last
 
 
-@planted(by_exploring(chaos=Chaos(heal=30), schedules=40), "time", "yy1-d1.1,2.2,3.1-c013.30,600")
+@planted(by_exploring(chaos=Chaos(heal=30), schedules=40), "time", "yy1-d1.1,2.1,4.1-c013.30,600")
 async def breaker_never_closes(sim: Simulation) -> None:
     """After three failures nobody tries any more, so nobody notices that the shop is back."""
     port, failures, left = sim.port("shop", Shop()), 0, ["tea", "milk", "salt"]

@@ -31,7 +31,8 @@ _CHAPTERS = (
 _HEAD = """# The planted corpus
 
 {count} small Trio programs, each with one bug of its own kind. All pass an ordinary run. The kit finds the bug in each,
-and is silent about the same program with the bug mended, in at least as many runs. The programs are in
+and is silent about the same program with the bug mended, in at least as many runs or in every order that there is. The
+programs are in
 [`tests/corpus`](../../tests/corpus); `python tests/corpus/corpus_table.py` makes this page from them, and a test checks
 that it is current.
 

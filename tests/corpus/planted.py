@@ -17,6 +17,7 @@ from typing import Any
 
 import attrs
 from youyou.testing import Failure, Report, Simulation, explore, sweep
+from youyou.testing.report.tokens import bare
 
 Scenario = Callable[[Simulation], Awaitable[None]]
 
@@ -61,7 +62,7 @@ class Planted:
     finds: str
     """The kind of failure that is reported."""
     token: str
-    """Replays the smallest case."""
+    """Replays the smallest case: a token of the first format, without the fingerprint of the program."""
     at: str
     """The source line at which the injection arrives; empty where none arrives."""
     twin: Scenario | None = None
@@ -82,6 +83,11 @@ class Finding:
     entry: Planted
     bug: Report
     twin: Report
+
+    @property
+    def token(self) -> str:
+        """Of the smallest case, in the first format."""
+        return "yy1" + bare(self.smallest.token).removeprefix("yy2")
 
     @property
     def smallest(self) -> Failure:

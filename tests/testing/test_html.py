@@ -190,7 +190,7 @@ def test_a_deadlock_says_who_waits_for_whom():
     page = Page(sweep(scenario, cancel=None).to_html())
     waits = {wait["task"]: (wait["call"], wait["for"]) for wait in page.views[0]["acts"][0]["waits"]}
 
-    assert {"main": ("Lock.acquire", ["holder"]), "holder": ("sleep_forever", [])} == waits
+    assert {"main": ("Lock.acquire", ["holder"]), "holder": ("trio.sleep_forever", [])} == waits
     assert "Lock.acquire (locked)" in page.text
 
 

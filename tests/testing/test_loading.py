@@ -38,8 +38,8 @@ def test_a_module_or_a_file_with_a_function_is_a_scenario(file):
     bad = examine(leaky, schedules=3)
     good = examine(sound, schedules=3, progress=lambda *done: seen.append(done))
 
-    assert [False, True] == [r.ok for r in bad]
-    assert [True, True] == [r.ok for r in good]
+    assert [("sweep", False), ("sweep", False), ("exploration", True)] == [(r.mode, r.ok) for r in bad]
+    assert [("sweep", True), ("sweep", True), ("exploration", True)] == [(r.mode, r.ok) for r in good]
     assert all(done <= planned for done, planned, _ in seen)
     assert not examine(leaky, token=bad[0].failures[0].token)[0].ok
 

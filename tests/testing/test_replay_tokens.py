@@ -17,7 +17,12 @@ injections = st.one_of(
     st.builds(Injection, st.just("fault"), st.integers(1, 9999), st.sampled_from(MODES)),
 )
 orders = st.one_of(
-    st.builds(Order, st.sampled_from(["walk", "pct2", "pct3"]), st.integers(1, 10**7), st.none() | st.integers(0, 999)),
+    st.builds(
+        Order,
+        st.sampled_from(["walk", "pos", "pct2", "pct3", "pct7"]),
+        st.integers(1, 10**7),
+        st.none() | st.integers(0, 999),
+    ),
     st.dictionaries(st.integers(0, 999), st.integers(1, 9), max_size=4).map(
         lambda d: Order(deviations=tuple(sorted(d.items())))
     ),
@@ -39,16 +44,28 @@ attempts = st.builds(
 @given(attempts)
 def test_a_token_names_its_attempt_and_no_other(attempt):
     """Decoding gives back what was encoded."""
-    assert attempt == decode(encode(attempt))
+    assert attempt == decode(encode(attempt, "abcde"))
 
 
-DAMAGED = ["", "yy2-a1", "yy1-a", "yy1-f3", "yy1-f3.explode", "yy1-zz", "yy1-d3", "yy1-sx1.3", "a17"]
+DAMAGED = [
+    "",
+    "yy3-a1",
+    "yy2-a1",
+    "yy2-a1-habc",
+    "yy1-a",
+    "yy1-f3",
+    "yy1-f3.explode",
+    "yy1-zz",
+    "yy1-d3",
+    "yy1-sx1.3",
+    "a17",
+]
 
 
 @pytest.mark.parametrize("token", DAMAGED)
 def test_a_damaged_token_is_refused_in_words(token):
     """Never a run of something else."""
-    with pytest.raises(BadToken, match=r"replay token|cannot be read"):
+    with pytest.raises(BadToken, match=r"replay token|cannot be read|cut short"):
         decode(token)
 
 
