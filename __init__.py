@@ -1,6 +1,7 @@
 """An agent runtime for Trio in which stopping is as exact as running. This is the public face: re-exports only.
 
-The actors and their handles are loaded when the first agent is built, or when a handle's class is asked for by name.
+The actors with their handles and statistics are loaded when the first agent is built, or when one of these classes is
+asked for by name (docs/decisions/0006-actors-are-loaded-when-needed.md).
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from .core.ports.protocols import (
     ToolHandler,
     ToolInput,
 )
+from .core.profiles.discovery import ProfileInfo, ToolInfo
 from .core.profiles.modes import Budget, Pipeline, ReAct, RuntimeMode, SingleShot, Step
-from .core.profiles.profile import AgentProfile, ProfileKind, QuickAction
+from .core.profiles.profile import AgentProfile, ProfileKind, ProfileOrigins, QuickAction, ResolvedProfile
 from .core.prompts.skills import SkillDefinition
-from .core.tools.declaration import Tool, tool
+from .core.tools.declaration import ThreadFunction, Tool, tool
 from .messages.chat import (
     ChatError,
     ChatEvent,
@@ -40,6 +42,7 @@ from .messages.chat import (
     TokenUsage,
     ToolSpec,
 )
+from .messages.codec import converter, from_json, to_json
 from .messages.content import ContentBlock, FileBlock, ImageBlock, ReasoningBlock, TextBlock, UserInput
 from .messages.errors import (
     AgentClosed,
@@ -127,21 +130,25 @@ from .messages.hook_payloads import (
 from .messages.records import Memory, Metadata, SessionEvent, SessionEventPayload, SessionPage, SessionSummary
 
 if TYPE_CHECKING:
+    from .actors.guard.statistics import AgentStatistics, MailboxStatistics, TaskNode
     from .actors.handles.agent_handle import Agent
     from .actors.handles.running_turn import RunningTurn
     from .actors.handles.session_handle import Session
 
-_HANDLES = {
+_LOADED_WHEN_NEEDED = {
     "Agent": ".actors.handles.agent_handle",
     "Session": ".actors.handles.session_handle",
+    "AgentStatistics": ".actors.guard.statistics",
+    "MailboxStatistics": ".actors.guard.statistics",
+    "TaskNode": ".actors.guard.statistics",
     "RunningTurn": ".actors.handles.running_turn",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HANDLES:
+    if name not in _LOADED_WHEN_NEEDED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found = getattr(import_module(_HANDLES[name], __name__), name)
+    globals()[name] = found = getattr(import_module(_LOADED_WHEN_NEEDED[name], __name__), name)
     return found
 
 
@@ -157,6 +164,7 @@ __all__ = [
     "AgentEvent",
     "AgentEventPayload",
     "AgentProfile",
+    "AgentStatistics",
     "AssistantMessage",
     "BeforeCompact",
     "BeforeToolUse",
@@ -187,6 +195,7 @@ __all__ = [
     "InvalidDefaultModel",
     "InvalidInput",
     "InvalidToolArguments",
+    "MailboxStatistics",
     "MaxToolCallsExceeded",
     "Memory",
     "MemoryStorage",
@@ -207,8 +216,10 @@ __all__ = [
     "PluginContext",
     "PluginError",
     "PluginInitFailed",
+    "ProfileInfo",
     "ProfileKind",
     "ProfileNotFound",
+    "ProfileOrigins",
     "ProviderError",
     "ProviderTimeout",
     "QuickAction",
@@ -216,6 +227,7 @@ __all__ = [
     "ReasoningBlock",
     "ReasoningDelta",
     "RequestCancelled",
+    "ResolvedProfile",
     "RetryPolicy",
     "RetryScheduled",
     "RunningTurn",
@@ -248,8 +260,10 @@ __all__ = [
     "StreamInterrupted",
     "SystemMessage",
     "SystemPrompt",
+    "TaskNode",
     "TextBlock",
     "TextDelta",
+    "ThreadFunction",
     "TokenUsage",
     "Tool",
     "ToolCall",
@@ -257,6 +271,7 @@ __all__ = [
     "ToolCallStart",
     "ToolExecutionError",
     "ToolHandler",
+    "ToolInfo",
     "ToolInput",
     "ToolNotFound",
     "ToolOutcome",
@@ -276,6 +291,9 @@ __all__ = [
     "UserMessage",
     "WouldDeadlock",
     "WrongTrioRun",
+    "converter",
+    "from_json",
     "new_events",
+    "to_json",
     "tool",
 ]

@@ -27,10 +27,15 @@ class TokenUsage:
     """Tokens of one request, or a sum of several (``+``). Cached and reasoning tokens are parts of input and output."""
 
     input_tokens: int = 0
+    """All input tokens, those read from and written to a cache included."""
     output_tokens: int = 0
+    """All output tokens, reasoning included."""
     cache_read_tokens: int = 0
+    """Input tokens that the provider found in its prompt cache; 0 where it does not say."""
     cache_write_tokens: int = 0
+    """Input tokens that the provider put into its prompt cache; 0 where it does not say."""
     reasoning_tokens: int = 0
+    """Output tokens spent on reasoning; 0 where the provider does not say."""
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
         if not isinstance(other, TokenUsage):
@@ -43,8 +48,11 @@ class ToolSpec:
     """A tool as the model sees it. ``parameters`` is a JSON Schema."""
 
     name: str
+    """Unique among the tools of a request."""
     description: str
+    """What the tool is for, written for the model."""
     parameters: JsonObject = attrs.field(converter=json_object)
+    """JSON Schema of an object: the arguments."""
 
 
 @attrs.frozen
@@ -52,7 +60,9 @@ class SystemPrompt:
     """The system prompt in two parts: ``stable`` can be cached by a provider, ``dynamic`` changes each turn."""
 
     stable: str = ""
+    """The same in every turn of a session, so that a provider can cache it. May be empty."""
     dynamic: str = ""
+    """Built anew in each turn: memories, environment, sections of hooks. May be empty."""
 
     @property
     def text(self) -> str:
@@ -70,14 +80,23 @@ class ChatRequest:
     """One request to a model. ``messages`` is read-only and always sendable (semantics 5)."""
 
     model_id: str
+    """One of the ids of the provider's own ``models()``."""
     system: SystemPrompt
+    """The system prompt; both parts may be empty."""
     messages: Sequence[Message]
+    """A read-only view of the history, oldest first. Keep no reference beyond the request: take ``tuple(messages)``."""
     tools: tuple[ToolSpec, ...] = attrs.field(default=(), converter=_specs)
+    """Tools on offer; empty when there are none or the mode has none."""
     temperature: float | None = None
+    """Sampling temperature, 0 or more. None: the provider's default."""
     max_tokens: int | None = None
+    """Limit of output tokens. None: the provider's default."""
     reasoning_effort: str | None = None
+    """The provider's own word ("low", "high", ...), passed on as it is. None: the provider's default."""
     response_schema: JsonObject | None = attrs.field(default=None, converter=attrs.converters.optional(json_object))
+    """JSON Schema that the answer's text must fit. None: free text."""
     metadata: JsonObject = attrs.field(factory=JsonObject, converter=json_object)
+    """``SessionConfig.metadata``: facts of the host, for the provider to pass on or ignore."""
 
 
 @attrs.frozen
@@ -85,6 +104,7 @@ class TextDelta:
     """A piece of the answer."""
 
     text: str
+    """Text to append to what was streamed before. An empty delta counts as silence."""
 
 
 @attrs.frozen
@@ -92,6 +112,7 @@ class ReasoningDelta:
     """A piece of reasoning that the model shows."""
 
     text: str
+    """Reasoning to append to what was streamed before. An empty delta counts as silence."""
 
 
 @attrs.frozen
@@ -99,8 +120,11 @@ class Done:
     """The end of a response. ``provider_data`` is kept with the assistant message and handed back unread."""
 
     usage: TokenUsage | None = None
+    """Tokens of this request. None: the provider does not report them, and sizes are estimated."""
     stop_reason: StopReason = StopReason.END_TURN
+    """Why the model stopped. After ``LENGTH`` none of the response's calls runs."""
     provider_data: Any = attrs.field(default=None, converter=freeze)
+    """JSON data kept with the assistant message and handed back unread in later requests. None: nothing."""
 
 
 @attrs.frozen
@@ -108,9 +132,13 @@ class ChatError:
     """A provider's way to say that the request failed without raising."""
 
     message: str
+    """What was wrong and what to do instead, without an API key in it."""
     code: ErrorCode = ErrorCode.PROVIDER_ERROR
+    """The error's code; it decides the class of the `AgentError` that the turn fails with."""
     retryable: bool = True
+    """Whether the same request may succeed later. It is retried only while nothing of the answer was visible."""
     retry_after_ms: int | None = None
+    """Milliseconds that the server asked to wait. None: it did not say, and the policy's delay is used."""
 
 
 ChatEvent: TypeAlias = TextDelta | ReasoningDelta | ToolCall | Done | ChatError

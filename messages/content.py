@@ -19,6 +19,7 @@ class TextBlock:
     """Plain text."""
 
     text: str
+    """The text, of any length. A lone surrogate is replaced by U+FFFD when it enters the runtime."""
 
 
 @attrs.frozen
@@ -26,7 +27,11 @@ class ImageBlock:
     """An image as base64 text (no data URI). PNG, JPEG, GIF or WebP, at most 20 MiB decoded."""
 
     data: str = attrs.field(repr=lambda data: f"<{len(data)} base64 characters>")
+    """Base64 of the file's bytes, without a ``data:`` prefix; at most 20 MiB decoded. ``repr`` shows its length."""
     media_type: str
+    """``image/png``, ``image/jpeg``, ``image/gif`` or ``image/webp``. It must agree with the bytes
+    (``INVALID_INPUT``).
+    """
 
 
 @attrs.frozen
@@ -34,8 +39,11 @@ class FileBlock:
     """The text of a file that the host has read. The runtime never opens files."""
 
     name: str
+    """The name that the model sees, for example ``notes.md``. The runtime opens no path of this name."""
     text: str
+    """The content, already decoded by the host."""
     media_type: str = "text/plain"
+    """MIME type of ``text``, told to providers that have a place for it."""
 
 
 @attrs.frozen
@@ -43,7 +51,9 @@ class ReasoningBlock:
     """Reasoning text that a model showed; ``provider_data`` is the provider's own and handed back unread."""
 
     text: str
+    """The reasoning that the model showed; empty where a provider hands out only an encrypted form."""
     provider_data: Any = attrs.field(default=None, converter=freeze)
+    """JSON data that the provider needs back (a signature, an item id), never read by the runtime. None: nothing."""
 
 
 ContentBlock: TypeAlias = TextBlock | ImageBlock | FileBlock | ReasoningBlock
@@ -75,4 +85,8 @@ class UserInput:
     """One message of the user: content and the skills named explicitly (semantics 11)."""
 
     content: tuple[ContentBlock, ...] = attrs.field(converter=blocks)
+    """Blocks in the order of the message. A plain string becomes one `TextBlock`; empty content is refused
+    (``INVALID_INPUT``).
+    """
     skills: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    """Names of skills to apply once, in this turn, besides those that the text triggers by ``/name`` (semantics 11)."""

@@ -124,11 +124,17 @@ class AgentError(Exception):
     """
 
     code: ErrorCode
+    """What went wrong, for programs; each code has a class of its own."""
     message: str
+    """What was wrong and what to do instead, for people."""
     source: ErrorSource
+    """The part of the system that it came from."""
     retryable: bool
+    """Whether the same request may succeed later."""
     retry_after_ms: int | None
+    """Milliseconds that the other side asked to wait. None: it did not say."""
     by_code: ClassVar[dict[ErrorCode, type[AgentError]]] = {}
+    """The class of each code."""
     details: ClassVar[tuple[str, ...]] = ()
     """Names of the texts that this class has besides: keyword arguments, compared and pickled with the rest."""
 

@@ -47,8 +47,11 @@ class ToolOutput:
     """What a tool returns. ``metadata`` is for the host: it is in the event, the model never sees it."""
 
     content: str
+    """What the model reads. Over 1 MiB (UTF-8) it is cut at a character and a notice is appended."""
     is_error: bool = False
+    """True when the tool ran and reports a failure; the result's outcome is then ``FAILED``."""
     metadata: JsonObject | None = attrs.field(default=None, converter=attrs.converters.optional(json_object))
+    """JSON object for the host, at most 1 MiB of JSON text; the model never sees it. None: nothing."""
 
 
 @attrs.frozen
@@ -56,8 +59,11 @@ class ToolCallStart:
     """A worker took the call, or it was refused (an end with ``success=False`` follows). The arguments that run."""
 
     call_id: str
+    """The call; its ``ToolCallEnd`` has the same id."""
     tool_name: str
+    """The tool as the model named it."""
     arguments: JsonObject = attrs.field(converter=json_object)
+    """The arguments that run: after ``BeforeToolUse`` hooks, read-only."""
 
 
 @attrs.frozen
@@ -65,7 +71,9 @@ class ToolProgress:
     """The newest progress a running tool reported; older unread ones of that call are replaced."""
 
     call_id: str
+    """The running call."""
     progress: Any = attrs.field(converter=freeze)
+    """What the tool passed to ``ToolInput.report``: JSON data, at most 64 KiB."""
 
 
 @attrs.frozen
@@ -73,11 +81,17 @@ class ToolCallEnd:
     """A call is over. ``error`` says why when it did not succeed."""
 
     call_id: str
+    """The call that ended."""
     tool_name: str
+    """The tool as the model named it."""
     output: ToolOutput
+    """What the model reads and the tool's metadata; of a failed call the error's text."""
     duration_ms: int
+    """Milliseconds from the start of the tool to its end; 0 when it never ran."""
     success: bool
+    """True when the tool ran and did not report an error."""
     error: AgentError | None = None
+    """Why it did not succeed. None on success."""
 
 
 @attrs.frozen
@@ -85,8 +99,11 @@ class ContextCompacted:
     """Old history was replaced. ``kind``: "summary" or "truncation"; sizes in estimated tokens."""
 
     kind: str
+    """"summary" (a model condensed old history) or "truncation" (old rounds were left out)."""
     before: int
+    """Estimated tokens of the request before."""
     after: int
+    """Estimated tokens of the request after."""
 
 
 @attrs.frozen
@@ -94,8 +111,11 @@ class RetryScheduled:
     """The request failed and will be sent again after ``delay_ms``. ``attempt`` counts from 1: the one that failed."""
 
     attempt: int
+    """The attempt that failed, counted from 1."""
     delay_ms: int
+    """Milliseconds until the next attempt starts."""
     error: AgentError
+    """What the attempt failed with."""
 
 
 @attrs.frozen
@@ -103,7 +123,9 @@ class StepStart:
     """A pipeline step begins."""
 
     step: str
+    """``Step.name``."""
     index: int
+    """Position of the step in its pipeline, counted from 0."""
 
 
 @attrs.frozen
@@ -111,9 +133,13 @@ class StepEnd:
     """A pipeline step is over; ``output`` is its text, also stored."""
 
     step: str
+    """``Step.name``."""
     index: int
+    """Position of the step in its pipeline, counted from 0."""
     success: bool
+    """False when the step failed after its retries; the turn then fails."""
     output: str
+    """The last text of the step. It is stored, and later steps find it as ``{steps.NAME}``."""
 
 
 @attrs.frozen
@@ -121,6 +147,7 @@ class ErrorEvent:
     """Something went wrong. Only a terminal event ends the turn."""
 
     error: AgentError
+    """What went wrong. ``error.source`` names the part, ``error.retryable`` whether trying again may help."""
 
 
 @attrs.frozen
@@ -128,10 +155,15 @@ class TurnComplete:
     """Terminal: the turn completed, or failed with ``error``."""
 
     status: TurnStatus
+    """``COMPLETED`` or ``FAILED``."""
     text: str
+    """Text of the last assistant message; empty when there is none."""
     usage: TokenUsage
+    """Tokens of all requests of the turn, with retries and compaction."""
     error: AgentError | None = None
+    """Why the turn failed, or that its end is not stored. None when neither is so."""
     undelivered: tuple[UserInput, ...] = attrs.field(default=(), converter=_inputs)
+    """Steering that was accepted and reached no request, in order of arrival."""
 
 
 @attrs.frozen
@@ -142,11 +174,17 @@ class TurnCancelled:
     """
 
     reason: str
+    """"cancelled", "session_closed", "agent_shutdown", "host_cancelled" or "dropped"."""
     text: str
+    """Text of the last assistant message, perhaps incomplete; empty when there is none."""
     usage: TokenUsage
+    """Tokens of all requests of the turn, as far as they were reported."""
     skipped: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    """Ids of calls that never started, in the model's order."""
     interrupted: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    """Ids of calls that were cut while they ran: their effect is unknown."""
     undelivered: tuple[UserInput, ...] = attrs.field(default=(), converter=_inputs)
+    """Inputs that reached no request: steering, and the input itself of a turn that never left the queue."""
 
 
 AgentEventPayload: TypeAlias = (
@@ -170,10 +208,15 @@ class AgentEvent:
     """The envelope: who, when (aware UTC), and ``sequence``, +1 for each event of a session."""
 
     session_id: str
+    """The session."""
     turn_id: str
+    """The turn within it."""
     timestamp: datetime
+    """When the event was numbered; timezone-aware, UTC."""
     sequence: int
+    """One more for each event of a session, also after it was resumed. Gaps are events that nobody read."""
     payload: AgentEventPayload
+    """What happened."""
 
 
 @attrs.frozen
@@ -181,11 +224,20 @@ class TurnResult:
     """What is left of a turn. ``text``: the last assistant message; ``usage``: all of it, retries and compaction."""
 
     turn_id: str
+    """The turn, as in its events."""
     status: TurnStatus
+    """One of the three final states."""
     text: str
+    """Text of the last assistant message, perhaps incomplete; empty when there is none."""
     usage: TokenUsage
+    """Tokens of all requests of the turn, with retries and compaction."""
     error: AgentError | None = None
+    """Why the turn failed or was cancelled, or that its end is not stored. None when all went well."""
     tool_results: tuple[ToolResult, ...] = attrs.field(default=(), converter=_results)
+    """The results of all announced calls, in the model's order."""
     skipped: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    """Ids of calls that never started, in the model's order."""
     interrupted: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    """Ids of calls that were cut while they ran: their effect is unknown."""
     undelivered: tuple[UserInput, ...] = attrs.field(default=(), converter=_inputs)
+    """Inputs that reached no request, in order of arrival; send them again if they still matter."""

@@ -35,6 +35,7 @@ class UserMessage:
     """What the user said."""
 
     content: tuple[ContentBlock, ...] = attrs.field(converter=blocks)
+    """Blocks in the order of the input. A plain string becomes one `TextBlock`."""
 
     @property
     def text(self) -> str:
@@ -53,10 +54,15 @@ class AssistantMessage:
     """What the model said in one response. ``cause`` of an incomplete one: "cancelled", "failed" or "crashed"."""
 
     content: tuple[ContentBlock, ...] = attrs.field(converter=blocks)
+    """Text and reasoning in the order in which they were streamed. Calls are messages of their own (`ToolCall`)."""
     status: MessageStatus = MessageStatus.COMPLETE
+    """``INCOMPLETE`` when the response was stopped or broke off after something was shown."""
     cause: str | None = None
+    """Why it is incomplete: "cancelled", "failed" or "crashed". None for a complete message."""
     response_id: str = ""
+    """Given by the runtime: one id for the message and the calls of a response. Empty for a message made by hand."""
     provider_data: Any = attrs.field(default=None, converter=freeze)
+    """The ``Done.provider_data`` of the response, handed back unread in later requests. None: nothing."""
 
     @property
     def text(self) -> str:
@@ -74,11 +80,19 @@ class ToolCall:
     """A call that the model asks for. ``raw_arguments`` is set when its text was no JSON object."""
 
     call_id: str
+    """Unique within the session. A provider's id is kept unless it is missing or repeated."""
     tool_name: str
+    """The name as the model wrote it; it may be the name of a tool that does not exist."""
     arguments: JsonObject = attrs.field(converter=json_object)
+    """The arguments, read-only. Empty when ``raw_arguments`` is set."""
     raw_arguments: str | None = None
+    """The argument text as it came, when it was not a JSON object; the call then gets an error result. None: it was
+    one.
+    """
     response_id: str = ""
+    """The response that the call belongs to, as in `AssistantMessage`. Empty in what a provider yields."""
     provider_data: Any = attrs.field(default=None, converter=freeze)
+    """JSON data that the provider needs back with this call, never read by the runtime. None: nothing."""
 
 
 @attrs.frozen
@@ -86,8 +100,11 @@ class ToolResult:
     """The one answer to a call."""
 
     call_id: str
+    """The call that this answers."""
     content: str
+    """What the model reads: the tool's output, or a notice in its place (`Notices`)."""
     outcome: ToolOutcome = ToolOutcome.OK
+    """How the call ended. Everything but ``OK`` is an error to the model."""
 
     @property
     def is_error(self) -> bool:
@@ -100,6 +117,7 @@ class SystemMessage:
     """A note of the runtime or a skill's prompt, at its place in the conversation."""
 
     content: str
+    """The text, written by the runtime or by a skill."""
 
 
 Message: TypeAlias = UserMessage | AssistantMessage | ToolCall | ToolResult | SystemMessage

@@ -26,13 +26,17 @@ def utc_now() -> datetime:
 @attrs.frozen(kw_only=True)
 class _Payload:
     session_id: str = ""
+    """The session that the hook runs for."""
     plugin_config: Any = attrs.field(default=None, converter=freeze)
+    """What the host registered the plugin with, read-only; every handler sees that of its own plugin. None: nothing."""
     timestamp: datetime = attrs.field(factory=utc_now)
+    """When the hook was called; timezone-aware, UTC."""
 
 
 @attrs.frozen(kw_only=True)
 class _TurnPayload(_Payload):
     turn_id: str = ""
+    """The turn that the hook runs in."""
 
 
 @attrs.frozen
@@ -45,6 +49,7 @@ class SessionEnd(_Payload):
     """A session closed in the orderly way."""
 
     message_count: int = attrs.field()
+    """Messages in the session's history."""
 
 
 @attrs.frozen
@@ -52,7 +57,9 @@ class TurnStart(_TurnPayload):
     """A turn begins. ``dynamic_sections`` may be changed and goes into the system prompt; Abort fails the turn."""
 
     user_input: UserInput = attrs.field()
+    """The input as the host sent it."""
     dynamic_sections: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    """Texts for the dynamic part of the system prompt of this turn. A handler may change them; empty at first."""
 
 
 @attrs.frozen
@@ -60,7 +67,9 @@ class TurnEnd(_TurnPayload):
     """A turn is about to end with this text and status."""
 
     assistant_output: str = attrs.field()
+    """Text of the last assistant message; empty when there is none."""
     status: TurnStatus = attrs.field()
+    """The outcome: ``COMPLETED``, ``FAILED`` or ``CANCELLED``."""
 
 
 @attrs.frozen
@@ -68,8 +77,11 @@ class BeforeToolUse(_TurnPayload):
     """A tool is about to run. ``arguments`` may be changed; Abort answers the call with an error instead."""
 
     call_id: str = attrs.field()
+    """The call."""
     tool_name: str = attrs.field()
+    """The tool as the model named it."""
     arguments: JsonObject = attrs.field(converter=json_object)
+    """The arguments, read-only. A handler may answer with others; they are checked against the schema afterwards."""
 
 
 @attrs.frozen
@@ -77,10 +89,15 @@ class AfterToolUse(_TurnPayload):
     """A tool ran. (A call that was refused is not followed by this hook.)"""
 
     call_id: str = attrs.field()
+    """The call."""
     tool_name: str = attrs.field()
+    """The tool as the model named it."""
     output: ToolOutput = attrs.field()
+    """What the tool returned, after truncation."""
     duration_ms: int = attrs.field()
+    """Milliseconds from the start of the tool to its end."""
     success: bool = attrs.field()
+    """True when the tool did not report an error."""
 
 
 @attrs.frozen
@@ -88,8 +105,11 @@ class BeforeCompact(_Payload):
     """Old history is about to be replaced. Abort prevents it."""
 
     message_count: int = attrs.field()
+    """Messages in the history before it is compacted."""
     estimated_tokens: int = attrs.field()
+    """Estimated size of the next request, in tokens."""
     turn_id: str = attrs.field(default="", kw_only=True)
+    """The turn that triggers the compaction."""
 
 
 HookEvent: TypeAlias = SessionStart | SessionEnd | TurnStart | TurnEnd | BeforeToolUse | AfterToolUse | BeforeCompact
@@ -105,6 +125,7 @@ class ContinueWith:
     """Go on with this event: later handlers and the runtime see its changed field."""
 
     event: HookEvent
+    """The hook's own event with changes; only the field of the table of semantics 6.4 may differ."""
 
 
 @attrs.frozen
@@ -112,6 +133,7 @@ class Abort:
     """Do not do it. What that means is in the table of semantics 6.4."""
 
     reason: str
+    """Why, in words for the model and the host; it stands in the error or the call's result."""
 
 
 HookResult: TypeAlias = Continue | ContinueWith | Abort

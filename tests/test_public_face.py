@@ -27,8 +27,11 @@ NAMES = {
     "unions": "Message ContentBlock ChatEvent AgentEventPayload SessionEventPayload HookEvent HookResult"
     " NoProvider HasProvider",
     "errors": "AgentError ErrorCode ErrorSource",
+    "observing": "AgentStatistics MailboxStatistics TaskNode",
+    "discovery": "ProfileInfo ProfileOrigins ResolvedProfile ToolInfo",
+    "as JSON": "converter from_json to_json",
 }
-BESIDE = {"SystemPrompt", "ToolOutcome"}
+BESIDE = {"SystemPrompt", "ThreadFunction", "ToolOutcome"}
 """Types of fields of the names above, so that a host can write them down."""
 
 

@@ -19,51 +19,63 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class MailboxStatistics:
-    """One mailbox: messages in it, and who waits at it."""
+    """One mailbox of an actor: how full it is, and how many tasks wait at it."""
 
     depth: int
     """Messages not yet taken out."""
     senders_waiting: int
-    """Tasks that wait for room."""
+    """Tasks that wait for room to send."""
     receivers_waiting: int
-    """1 while the actor waits for a message."""
+    """1 while the actor waits for a message, 0 while it works on one."""
 
 
 @attrs.frozen
 class AgentStatistics:
-    """A snapshot."""
+    """The numbers of one agent at one moment (semantics 1.1): ``agent.statistics()``.
+
+    Synopsis::
+
+        seen = agent.statistics()
+        if seen.stuck: print("still running:", ", ".join(seen.stuck))
+        seen.mailboxes["session"].depth
+
+    A frozen copy: ask again for newer numbers. Counts start at zero when the agent is entered.
+    """
 
     running: tuple[str, ...]
     """Names of tools that run now, with a task for each call."""
     stuck: tuple[str, ...]
     """Names of tools that did not stop when they had to; their tasks still run."""
     peak_tools: int
-    """The most tools that ever ran at once."""
+    """The largest number of tools that ran at once."""
     extra_threads: int
-    """Threads that do not count against the limit, because their tool was left behind."""
+    """Worker threads lent beyond the limit, one for each thread of a tool that was abandoned and still runs."""
     unsaved_events: int
     """Events that the session storage has not acknowledged."""
     peak_unsaved_events: int
-    """The most there ever were."""
+    """The largest value of ``unsaved_events``."""
     storage_failures: int
-    """Writes that failed."""
+    """Writes that failed or took longer than ``storage_timeout_ms``."""
     mailboxes: dict[str, MailboxStatistics]
-    """The mailboxes of the actors, by name."""
+    """By actor: "guard", "tool pool", "memory extractor", and "session" while one is open."""
     events_waiting: int = 0
-    """Events of the running turn that nobody has read."""
+    """Events of the newest turn that wait for a reader."""
     peak_events: int = 0
-    """The most there were in this turn."""
+    """The largest value of ``events_waiting`` in this turn."""
     dropped_events: int = 0
-    """Events of this turn that no reader was there for."""
+    """Events of this turn that were dropped because it is detached."""
 
 
 @attrs.frozen
 class TaskNode:
-    """A task, where it waits, and the tasks below it. ``str()`` draws the tree."""
+    """A task, where it waits, and the tasks below it: ``agent.tree()``. ``str()`` draws the tree."""
 
     name: str
+    """The task's name, for example ``turn`` or ``tool weather``."""
     waits_at: str
+    """Function, file and line that the task waits at; "not started" for one that has not run yet."""
     children: tuple[TaskNode, ...] = ()
+    """The tasks in the nurseries that the task has open, by name."""
 
     def __str__(self) -> str:
         return "\n".join(_lines(self, "", ""))

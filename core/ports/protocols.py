@@ -26,9 +26,13 @@ class ModelCapabilities:
     """What a model can do. ``system_messages``: whether it takes them anywhere, not only at the start."""
 
     tool_use: bool = True
+    """Whether the model can call tools; without it, requests carry none."""
     vision: bool = False
+    """Whether it takes images; without it, a message with one is refused (``CONTENT_NOT_SUPPORTED``)."""
     streaming: bool = True
+    """Whether the answer arrives in pieces; for front ends, the runtime treats both alike."""
     system_messages: bool = True
+    """Whether it takes system messages amid the conversation; without it, notes travel as user text."""
 
 
 @attrs.frozen
@@ -36,9 +40,13 @@ class ModelInfo:
     """A model that a provider offers. ``context_window`` is in tokens."""
 
     id: str
+    """Unique across all registered providers."""
     display_name: str
+    """Name that a front end shows."""
     context_window: int
+    """Tokens that request and answer may have together."""
     capabilities: ModelCapabilities = ModelCapabilities()
+    """What the model can do. Default: tools and streaming, no images."""
 
 
 ChatStream: TypeAlias = AsyncIterable[ChatEvent]
@@ -76,8 +84,11 @@ class ToolInput:
     """What a tool is called with. ``arguments`` is the tool's own copy."""
 
     call_id: str
+    """The call, as in its events: a key for effects that must happen once."""
     tool_name: str
+    """Name under which the tool was called."""
     arguments: dict[str, Any]
+    """The arguments, checked against the schema. The tool's own copy: it may change them."""
     _report: Callable[[Any], None] = attrs.field(default=lambda _: None, repr=False, eq=False)
 
     def report(self, progress: object) -> None:

@@ -24,11 +24,17 @@ class ToolInfo:
     """A tool as a front end shows it. ``label`` is the name if the tool has no label of its own."""
 
     name: str
+    """Name under which the model calls it."""
     label: str
+    """Name that a front end shows; ``name`` where the tool sets none."""
     description: str
+    """What the tool is for, as the model reads it."""
     icon: str | None = None
+    """Name of an icon, for the front end to interpret. None: none."""
     mutating: bool = False
+    """Whether it has side effects."""
     tags: tuple[str, ...] = ()
+    """Words by which profiles choose tools; may be empty."""
 
 
 @attrs.frozen
@@ -40,17 +46,29 @@ class ProfileInfo:
     """
 
     id: str
+    """Pass it as ``SessionConfig.domain`` or ``SessionConfig.skill``, depending on ``kind``."""
     kind: ProfileKind
+    """The layer: what the work is about (``DOMAIN``), or what is to be done (``SKILL``)."""
     display_name: str
+    """Name that a front end shows."""
     description: str
+    """What the profile is for, in one sentence for people."""
     icon: str | None
+    """Name of an icon, the profile's own or its parent's. None: none."""
     mode: RuntimeMode
+    """The mode that counts, with the steps of a pipeline."""
     budget: Budget
+    """The limits that count; ``max_tool_calls`` is always set."""
     model_id: str
+    """Model of a session that names none itself."""
     tools: tuple[ToolInfo, ...]
+    """Tools that a session with this profile alone has, those of its pipeline's steps included."""
     quick_actions: tuple[QuickAction, ...]
+    """Buttons to offer: the parent's, then its own."""
     extends: str | None = None
+    """Id of the profile that lies below. None: none."""
     resolved: ResolvedProfile | None = None
+    """Every value with the profile that it came from. None unless ``profiles(resolved=True)`` asked for it."""
 
 
 def discovery(

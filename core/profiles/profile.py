@@ -39,8 +39,11 @@ class QuickAction:
     """A button of a front end: a label and the prompt that it sends."""
 
     label: str
+    """Text of the button."""
     prompt: str
+    """The message that the button sends."""
     icon: str | None = None
+    """Name of an icon, for the front end to interpret. None: none."""
 
 
 # As texts: mypy cannot see through a generic converter.
@@ -53,19 +56,33 @@ class AgentProfile:
     """One declaration of what the agent should be. None: not set here, an underlying layer decides."""
 
     id: str
+    """Unique among the profiles."""
     kind: ProfileKind
+    """The layer: what the work is about (``DOMAIN``), or what is to be done (``SKILL``)."""
     display_name: str
+    """Name that a front end shows."""
     description: str
+    """What the profile is for, in one sentence for people."""
     icon: str | None = None
+    """Name of an icon, for the front end to interpret. None: none."""
     instructions: str | None = None
+    """Section of the system prompt, joined to those of lower layers. None: nothing."""
     tools: tuple[str, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(texts))
+    """Names of tools, united with those of other layers. None: this layer names none."""
     require_tags: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    """Tools that carry all of these tags belong to the profile as well. Default: none."""
     exclude_tools: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    """Names of tools taken away whatever another layer names. Default: none."""
     mode: RuntimeMode | None = None
+    """How turns are carried out. None: a lower layer's, else `ReAct`."""
     budget: Budget | None = None
+    """Limits of a turn. None: a lower layer's, else the agent's limits."""
     model_id: str | None = None
+    """Id of a registered model. None: a lower layer's, else the agent's ``default_model``."""
     quick_actions: tuple[QuickAction, ...] = attrs.field(default=(), converter=_actions)
+    """Buttons that a front end offers with the profile."""
     extends: str | None = None
+    """Id of a profile of the same kind that lies below this one and extends none itself. None: none."""
 
 
 @attrs.frozen
@@ -77,10 +94,15 @@ class ProfileOrigins:
     """
 
     instructions: tuple[str, ...] = ()
+    """Ids of the profiles whose instructions were joined, in that order."""
     tools: tuple[str | None, ...] = ()
+    """The profile that brought each tool, in the order of ``ResolvedProfile.tools``; None is the agent itself."""
     mode: str | None = None
+    """The profile that set the mode. None: the agent's default."""
     budget: str | None = None
+    """The profile that set the budget. None: the agent's limits."""
     model_id: str | None = None
+    """The profile that set the model. None: the agent's ``default_model``."""
 
 
 @attrs.frozen
@@ -92,13 +114,21 @@ class ResolvedProfile:
     """
 
     domain: str | None
+    """Id of the profile of kind ``DOMAIN``. None: none was asked for."""
     skill: str | None
+    """Id of the profile of kind ``SKILL``. None: none was asked for."""
     instructions: str | None
+    """The instructions of all layers, joined by blank lines. None: no layer has any."""
     tools: tuple[str, ...]
+    """Names in order of registration; empty for `SingleShot`."""
     mode: RuntimeMode
+    """The mode that counts."""
     budget: Budget
+    """The limits that count; ``max_tool_calls`` is always set."""
     model_id: str
+    """Model of a session that names none itself."""
     origins: ProfileOrigins
+    """Which profile each value came from."""
 
 
 def resolve_profile(

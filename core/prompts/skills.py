@@ -27,11 +27,17 @@ class SkillDefinition:
     """
 
     name: str
+    """What the user types after ``/``; unique among the skills."""
     display_name: str
+    """Name that a front end shows."""
     description: str
+    """What it is for; also for the model, if ``allow_implicit_invocation``."""
     prompt: str
+    """The text that is put before the user's message, in a tag that it cannot close."""
     required_tools: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    """Names of tools without which the agent is not built (``SKILL_DEPENDENCY_NOT_MET``)."""
     allow_implicit_invocation: bool = False
+    """True: the model is told of the skill and may suggest it to the user; it can never trigger it."""
 
 
 _SLASH = re.compile(r"(?<!\S)/")

@@ -53,7 +53,9 @@ class ThreadFunction:
     """
 
     call: Callable[[ToolInput], ToolOutput]
+    """The plain function; it is called in a worker thread."""
     thread: ThreadStop = attrs.field(default="wait")
+    """How it stops: "wait" (default), "cooperative" or "abandon"."""
 
     @thread.validator
     def _is_known(self, _: object, thread: object) -> None:
@@ -122,14 +124,23 @@ class Tool(ToolHandler):  # said, as a type checker cannot match a converted fie
     """
 
     name: str
+    """Unique among the tools of an agent; what the model calls."""
     description: str
+    """What the tool is for, written for the model."""
     parameters: JsonObject = attrs.field(converter=json_object)
+    """JSON Schema of an object: the arguments. Keywords of any draft that jsonschema-rs knows."""
     execute: Execute = attrs.field(converter=_executable)
+    """What runs: an async callable of a `ToolInput`; a plain one becomes a `ThreadFunction` that is waited for."""
     mutating: bool = False
+    """Whether it has side effects. A batch with such a call runs one call after the other."""
     tags: tuple[str, ...] = attrs.field(default=(), converter=texts)
+    """Words by which profiles choose tools (``require_tags``). Default: none."""
     timeout_ms: int | None = None
+    """Milliseconds that it may run, from its start. None: the agent's ``tool_timeout_ms``."""
     icon: str | None = None
+    """Name of an icon, for the front end to interpret. None: none."""
     label: str | None = None
+    """Name that a front end shows. None: ``name``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call = self.execute.call if isinstance(self.execute, ThreadFunction) else self.execute

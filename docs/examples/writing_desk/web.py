@@ -20,7 +20,6 @@ import attrs
 import msgspec
 import trio
 import youyou
-from youyou.messages.codec import converter, to_json
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -42,7 +41,7 @@ class Answer:
     @classmethod
     def of(cls, value: object, status: int = 200) -> Answer:
         """``value`` as JSON."""
-        return cls(status, msgspec.json.encode(converter.unstructure(value)))
+        return cls(status, msgspec.json.encode(youyou.converter.unstructure(value)))
 
 
 @attrs.define(eq=False)
@@ -111,7 +110,7 @@ class Front:
             nursery.start_soon(cancel_when_gone, receive, turn)
             await begin(send, 200, "text/event-stream")
             async for event in turn:
-                data = f"data: {to_json(event)}\n\n".encode()
+                data = f"data: {youyou.to_json(event)}\n\n".encode()
                 await send({"type": "http.response.body", "body": data, "more_body": True})
             nursery.cancel_scope.cancel(reason="the turn is over")
         await send({"type": "http.response.body", "body": b""})
