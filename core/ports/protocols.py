@@ -227,7 +227,9 @@ class SessionClaim:
     """What an owner got. ``epoch`` grows with every claim of a session; ``expires_at`` is by the storage's clock."""
 
     epoch: int
+    """A number that grows with every claim of the session."""
     expires_at: datetime
+    """When the claim ends unless it is renewed, by the storage's clock; timezone-aware, UTC."""
 
 
 @runtime_checkable
