@@ -20,7 +20,8 @@ MAY_IMPORT = {
     "testing": {"testing", "face", "actors", "core", "messages"},
     "cli": {"cli", "testing", "adapters", "face", "actors", "core", "messages"},
 }
-COMMAND_LINE = {"__main__"}
+AT_THE_TOP = {"__main__": "cli", "pytest_plugin": "testing"}
+"""Modules beside the face that belong to a folder: what has to be there for Python or pytest to find it."""
 THIRD_PARTIES = {
     "messages": {"attrs", "cattrs", "msgspec"},
     "core": {"attrs", "msgspec", "jsonschema_rs"},
@@ -31,11 +32,11 @@ STANDARD = set(sys.stdlib_module_names)
 
 
 def floor_of(path: Path) -> str:
-    """The floor a file stands on: its folder, or the face; the command line counts as cli."""
+    """The floor a file stands on: its folder, or the face."""
     parts = path.relative_to(ROOT).parts
     if len(parts) > 1:
         return parts[0]
-    return "cli" if path.stem in COMMAND_LINE else "face"
+    return AT_THE_TOP.get(path.stem, "face")
 
 
 FILES = [
@@ -69,7 +70,7 @@ def floors_imported(path: Path) -> set[str]:
         if name.split(".")[0] == "youyou":
             rest = name.split(".")[1:]
             known = rest and (ROOT / rest[0]).is_dir()
-            floors.add(rest[0] if known else "cli" if rest and rest[0] in COMMAND_LINE else "face")
+            floors.add(rest[0] if known else "cli" if rest and rest[0] in AT_THE_TOP else "face")
     return floors
 
 

@@ -67,8 +67,12 @@ def _ordinary(engine: Callable[..., Report], test: AsyncTest, options: dict[str,
     def run(*args: Any, **fixtures: Any) -> None:
         __tracebackhide__ = True
 
+        # By name, because Hypothesis hands over what it drew by position.
+        named = dict(inspect.Signature(given).bind(*args, **fixtures).arguments)
+        owner = [named.pop("self")] if method else []
+
         async def scenario(sim: Simulation) -> None:
-            await test(*args, sim, **fixtures)
+            await test(*owner, sim, **named)
 
         scenario.__qualname__ = test.__qualname__
         _judge(engine, scenario, options)

@@ -1,0 +1,1 @@
+"""Sweeps of existing test suites: what the pytest plugin does once it is asked to."""
