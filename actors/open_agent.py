@@ -28,8 +28,10 @@ from .shared.user_code import split_cancelled
 
 @asynccontextmanager
 @enable_ki_protection
-async def open_agent(registry: Registry) -> AsyncIterator[Agent]:
+async def open_agent(registry: Registry, *, resources_entered: bool = False) -> AsyncIterator[Agent]:
     """A running agent for the length of a block.
+
+    ``resources_entered``: the providers and storages are entered and left by whoever shares them among agents.
 
     Cancellation: entering and leaving are checkpoints. When the surrounding scope is cancelled, `trio.Cancelled`
     propagates after at most ``shutdown_grace_ms`` + ``closing_ms`` (semantics 6.2).
@@ -39,7 +41,7 @@ async def open_agent(registry: Registry) -> AsyncIterator[Agent]:
         AgentCrashed: a bug in the runtime; what else happened is in its cause.
     """
     await trio.lowlevel.checkpoint()
-    supervisor = make_supervisor(registry)
+    supervisor = make_supervisor(registry, resources_entered=resources_entered)
     lifetime = supervisor.lifetime
     body: BaseException | None = None
     group: BaseException | None = None

@@ -1,4 +1,4 @@
-"""Arrows run one way: messages <- core <- actors <- face <- testing, cli; messages, core <- adapters."""
+"""Arrows run one way: messages <- core <- actors <- face <- hosting, testing, cli; messages, core <- adapters."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "actors": {"actors", "core", "messages"},
     "adapters": {"adapters", "core", "messages"},
     "face": {"face", "actors", "core", "messages"},
+    "hosting": {"hosting", "face", "actors", "core", "messages"},
     "testing": {"testing", "face", "actors", "core", "messages"},
     "cli": {"cli", "testing", "adapters", "face", "actors", "core", "messages"},
 }
@@ -27,6 +28,7 @@ THIRD_PARTIES = {
     "core": {"attrs", "msgspec", "jsonschema_rs"},
     "actors": {"attrs", "trio", "trio_util"},
     "face": {"trio"},
+    "hosting": {"attrs", "trio"},
 }
 STANDARD = set(sys.stdlib_module_names)
 
@@ -41,7 +43,7 @@ def floor_of(path: Path) -> str:
 
 FILES = [
     path
-    for folder in (".", "messages", "core", "actors", "adapters", "testing", "cli")
+    for folder in (".", "messages", "core", "actors", "adapters", "hosting", "testing", "cli")
     for path in sorted((ROOT / folder).rglob("*.py") if folder != "." else ROOT.glob("*.py"))
 ]
 

@@ -33,7 +33,7 @@ LAYERS = {
     ),
 }
 """From the lowest to the highest; what stands in one row does not import its neighbours."""
-FOLDERS = ("messages", "core", "actors", "adapters", "testing", "cli")
+FOLDERS = ("messages", "core", "actors", "adapters", "hosting", "testing", "cli")
 LARGEST_FOLDER = 13
 
 

@@ -64,6 +64,8 @@ class AgentStatistics:
     """The largest value of ``events_waiting`` in this turn."""
     dropped_events: int = 0
     """Events of this turn that were dropped because it is detached."""
+    turn_running: bool = False
+    """Whether a turn of the session runs."""
 
 
 @attrs.frozen
@@ -115,6 +117,7 @@ def statistics(runtime: Runtime, guard: Guard) -> AgentStatistics:
         len(events) if events is not None else 0,
         events.peak if events is not None else 0,
         events.dropped if events is not None else 0,
+        turn is not None,
     )
 
 

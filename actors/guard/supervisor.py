@@ -216,8 +216,8 @@ class Supervisor:
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
-def make_supervisor(registry: Registry) -> Supervisor:
-    """The supervisor of an agent that has not begun."""
+def make_supervisor(registry: Registry, *, resources_entered: bool = False) -> Supervisor:
+    """The supervisor of an agent that has not begun. Resources that somebody else entered are not entered here."""
     config = registry.config
     lifetime = Lifetime(config.shutdown_grace_ms / 1000, config.closing_ms / 1000)
     hooks = HookRegistry()
@@ -242,6 +242,6 @@ def make_supervisor(registry: Registry) -> Supervisor:
         HookRunner(hooks, lifetime),
         MemoryExtractor(lifetime),
     )
-    parts = [*registry.providers, registry.session_storage, registry.memory_storage]
+    parts = [] if resources_entered else [*registry.providers, registry.session_storage, registry.memory_storage]
     plugins = [plugin_lifespan(plugin, plugin_config, lifetime) for plugin, plugin_config in registry.plugins]
     return Supervisor(registry, lifetime, runtime, Guard(runtime), hooks, resource_lifespans(parts, lifetime), plugins)

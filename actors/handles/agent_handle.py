@@ -127,6 +127,20 @@ class Agent:
         self._runtime.lifetime.shut_down(grace)
         await self._served.wait()
 
+    async def flush(self) -> None:
+        """Try now to store every event that the storage has not acknowledged (semantics 7).
+
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, the writes go on.
+
+        Raises:
+            StorageError: some could not be stored; they stay, in order, and are tried again.
+            WouldDeadlock: called from a hook, tool or port of this agent.
+        """
+        check_run(self._token, "an agent")
+        refuse_waiting(self._runtime.lifetime, "agent.flush()")
+        await trio.lowlevel.checkpoint()
+        await self._runtime.recorder.flush_all()
+
     async def closed(self) -> None:
         """Wait until the agent is closed by `shutdown` or a crash. A checkpoint; closes nothing itself."""
         check_run(self._token, "an agent")

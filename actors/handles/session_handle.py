@@ -63,6 +63,24 @@ class Session:
         """Tokens of all turns that have ended."""
         return self._opened.state.usage
 
+    @property
+    def is_open(self) -> bool:
+        """Whether messages can still be sent: False once the session has ended, in whatever way (semantics 6.3)."""
+        return not self._closed and not self._opened.ended.is_set()
+
+    async def wait_idle(self) -> None:
+        """Wait until no turn runs or is queued, or the session has ended. A checkpoint; changes nothing.
+
+        Raises:
+            WouldDeadlock: called from a hook, tool or port of this agent while a turn runs.
+        """
+        check_run(self._token, "a session")
+        if not self._opened.idle().is_set():
+            refuse_waiting(self._runtime.lifetime, "session.wait_idle()")
+        await trio.lowlevel.checkpoint()
+        while not (idle := self._opened.idle()).is_set():
+            await idle.wait()
+
     async def send_message(self, input: UserInput | Content, *, queue: bool = False) -> RunningTurn:
         """Start a turn with this message.
 

@@ -6,6 +6,7 @@ Each mailbox takes one closed union. A question carries its ``reply``; what carr
 from __future__ import annotations
 
 import contextvars
+from collections.abc import Callable
 from typing import TypeAlias
 
 import attrs
@@ -28,6 +29,10 @@ class OpenedSession:
     mailbox: trio.MemorySendChannel[SessionCommand]
     ended: trio.Event
     """Set when the slot is free."""
+    idle: Callable[[], trio.Event]
+    """An event that is set while no turn runs or is queued; each turn that starts then brings a new one."""
+    running: Callable[[], Turn | None]
+    """The turn that runs now."""
 
 
 @attrs.frozen(eq=False)

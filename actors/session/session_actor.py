@@ -56,16 +56,18 @@ class SessionActor:
     _finishing: bool = False
     _tasks: trio.Nursery | None = None
     _close_error: AgentError | None = None
+    _idle: trio.Event = attrs.Factory(trio.Event)
 
     def __attrs_post_init__(self) -> None:
         # Unbounded, because each message has a sender that waits for its answer, or is the end of a turn.
         self.box, self._inbox = trio.open_memory_channel[SessionCommand](math.inf)
+        self._idle.set()
         self.feed.on_extracted = lambda extracted: post(self.box, extracted)
         self.state.journal.on_lost(self.lose)
 
     def opened(self) -> OpenedSession:
         """What a handle gets."""
-        return OpenedSession(self.state, self.box, self.ended)
+        return OpenedSession(self.state, self.box, self.ended, lambda: self._idle, lambda: self.turn)
 
     @property
     def name(self) -> str:
@@ -92,6 +94,8 @@ class SessionActor:
             case TurnEnded():
                 self.turn = None
                 self._start_next()
+                if self.turn is None:
+                    self._idle.set()
             case SetTitle():
                 with command.reply as reply:
                     reply.send(self.state.set_title(command.title))
@@ -162,6 +166,8 @@ class SessionActor:
             if turn.ended.is_set():
                 continue
             self.turn = turn
+            if self._idle.is_set():
+                self._idle = trio.Event()
             self.state.turns += 1
             turn.begin(self.state.turns)
             assert self._tasks is not None
@@ -232,6 +238,7 @@ class SessionActor:
     def end(self) -> None:
         """Answer everybody who waits. Sync: called when the slot is free."""
         self.ended.set()
+        self._idle.set()
         close_all(self._inbox)
         for reply in self._closers:
             with reply:
