@@ -176,10 +176,17 @@ class SessionHost:
         self, session_id: str | None, memory_namespace: str | None, config: SessionConfig | None
     ) -> HostedSession:
         _check(session_id, memory_namespace, config)
-        hosted = await self._find_or_begin(session_id, memory_namespace, config)
+        try:
+            hosted = await self._find_or_begin(session_id, memory_namespace, config)
+        except AgentClosed:
+            # Whoever is cancelled together with the host gets the cancellation, not what follows from it.
+            await trio.lowlevel.checkpoint_if_cancelled()  # noqa: ASYNC120  that is meant
+            raise
         hosted.acquire()
         try:
             await hosted.ready.wait()
+            if hosted.error is not None:
+                await trio.lowlevel.checkpoint_if_cancelled()
         except BaseException:
             hosted.release()
             if hosted.users == 0:
