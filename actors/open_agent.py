@@ -40,6 +40,7 @@ async def open_agent(registry: Registry, *, resources_entered: bool = False) -> 
         PluginInitFailed: a plugin's ``initialize`` or ``apply`` raised.
         AgentCrashed: a bug in the runtime; what else happened is in its cause.
     """
+    # Entering must be a checkpoint also where nothing waits: whoever enters an agent in a loop must stay cancellable.
     await trio.lowlevel.checkpoint()
     supervisor = make_supervisor(registry, resources_entered=resources_entered)
     lifetime = supervisor.lifetime
@@ -47,6 +48,8 @@ async def open_agent(registry: Registry, *, resources_entered: bool = False) -> 
     group: BaseException | None = None
     try:
         async with trio.open_nursery() as top:
+            # Cancel scopes have no callbacks: a task parked outside the shield is the only public way to learn of a
+            # cancellation.
             top.start_soon(supervisor.watch, name="agent watcher")
             # Not nursery.start(): a cancelled start() would wait for this shielded task for ever.
             top.start_soon(supervisor.run, name="agent")
@@ -57,6 +60,8 @@ async def open_agent(registry: Registry, *, resources_entered: bool = False) -> 
                     numbers = partial(statistics, supervisor.runtime, supervisor.guard)
                     yield Agent(supervisor.runtime, supervisor.guard.box, numbers, supervisor.closed, supervisor.task)
             except BaseException as exc:  # noqa: ASYNC103  what holds no cancellation is raised below
+                # The body's own error is kept out of the nursery, whose cancellation the watcher would read as the
+                # host's.
                 body = exc
                 if split_cancelled(exc)[0] is not None:
                     raise  # Trio has to route it

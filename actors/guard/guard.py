@@ -85,6 +85,8 @@ class Guard:
         if self._slot is None and not self._shutting_down:
             clock = StopClock(self.runtime.registry.config.hook_timeout_ms / 1000)
             self._slot = _Slot(command, clock)
+            # In the caller's context, not in that of the guard's birth: spans and context variables of the host must
+            # reach its hooks. `start_soon` copies the current context, hence `run`.
             command.context.run(partial(sessions.start_soon, self._session, self._slot, name="session"))
             return
         with command.reply as reply:
@@ -103,6 +105,7 @@ class Guard:
         return actor.state.session_id[:8] if actor is not None else "(opening)"
 
     def _give_up(self, command: GaveUp) -> None:
+        # Only while it is opening. Once it is open, the answer is on its way, and the asker's `on_abandoned` closes it.
         if self._slot is not None and self._slot.question is command.question and self._slot.actor is None:
             self._slot.opening.cancel("whoever asked for the session was cancelled")
 
@@ -110,6 +113,8 @@ class Guard:
         slot, lifetime = self._slot, self.runtime.lifetime
         if slot is None:
             return
+        # The clock is asked even before there is an actor: SessionStart hooks of a session that is just opening are
+        # bounded too.
         slot.clock.ask(lifetime.shutdown_grace)
         if slot.actor is not None:
             orderly = lifetime.forced is None
@@ -121,6 +126,8 @@ class Guard:
 
     def _force_shutdown(self) -> None:
         if self._slot is not None and self._slot.actor is not None:
+            # Directly, not by a message: a message would be handled a scheduling pass later, and the forced shutdown
+            # counts from now.
             self._slot.actor.stop(self.runtime.lifetime.forced or "host_cancelled")
 
     @enable_ki_protection
@@ -128,6 +135,8 @@ class Guard:
         """The session's own task: open, answer, run, end."""
         outcome: SessionActor | AgentError = AgentClosed("the agent is closing: build and enter a new one")
         try:
+            # `opening` is what an asker who gives up cancels; `user_code` is what a forced shutdown cuts. Both only
+            # while opening.
             with owned_by(self.runtime.lifetime), slot.opening, self.runtime.lifetime.user_code():
                 outcome = await open_session(self.runtime, slot.question, slot.clock)
             if isinstance(outcome, SessionActor):

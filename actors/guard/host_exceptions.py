@@ -11,11 +11,14 @@ def host_exception(
     supervisor: Supervisor, group: BaseException | None, body: BaseException | None
 ) -> BaseException | None:
     """Ctrl-C first, then a crash, then the body's own exception, then cancellation (semantics 3)."""
+    # Ctrl-C outranks everything: Trio delivers it once, and a program that swallows it cannot be stopped by its user.
     for place in (supervisor.lifetime.interrupt, body, group):
         if place is not None and (interrupt := find_exception(place, INTERRUPTS)) is not None:
             return interrupt
     if body is not None and not isinstance(body, Exception) and split_cancelled(body)[0] is None:
         return body
+    # Before the body's own error: a bug in the runtime may have caused it, and must not hide behind it. The body's
+    # error is then in the cause.
     if supervisor.crash is not None:
         return _crashed(supervisor.crash, body)
     if body is not None and not only_cancelled(body):
@@ -27,6 +30,7 @@ def host_exception(
 
 def _crashed(crash: BaseException, body: BaseException | None) -> AgentCrashed:
     crashed = AgentCrashed("an actor crashed: this is a bug in youyou, please report it with the traceback below")
+    # A cancellation, or "the agent is closed", is a consequence of the crash and would only hide it.
     own = body is not None and not only_cancelled(body) and not isinstance(body, AgentClosed)
     crashed.__cause__ = BaseExceptionGroup("the body and an actor failed", [body, crash]) if own and body else crash
     return crashed

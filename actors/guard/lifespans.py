@@ -39,6 +39,8 @@ class Lifespan:
     async def run(self) -> None:
         """The task."""
         try:
+            # Enter and leave in one task, so that a part may hold a nursery or a cancel scope open between the two:
+            # Trio demands that both ends of a scope are in one task.
             with owned_by(self.lifetime), self.scope:
                 await call_user(self.lifetime, self.enter)
                 self.entered = True
@@ -59,6 +61,7 @@ def plugin_lifespan(plugin: Plugin, config: Any, lifetime: Lifetime) -> Lifespan
 
 def resource_lifespans(parts: list[Any], lifetime: Lifetime) -> list[Lifespan]:
     """The registered providers and storages that are async context managers, each once."""
+    # By identity: one object may be both storages, and must be entered once. Its own `__eq__` says nothing about that.
     unique = {id(part): part for part in parts if part is not None}.values()
     return [
         Lifespan(type(part).__name__, lifetime, part.__aenter__, partial(part.__aexit__, None, None, None))

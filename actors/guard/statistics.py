@@ -129,6 +129,7 @@ def _mailbox(channel: trio.MemorySendChannel[Any]) -> MailboxStatistics:
 def tree(task: trio.lowlevel.Task) -> TaskNode:
     """The task and all below it."""
     children = [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+    # Nurseries hold sets: sorted, the drawing is the same each time.
     children.sort(key=lambda child: child.name)
     return TaskNode(task.name, _waits_at(task), tuple(tree(child) for child in children))
 

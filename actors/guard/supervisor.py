@@ -59,6 +59,8 @@ class Supervisor:
             try:
                 await trio.sleep_forever()
             finally:
+                # Only a cancellation from outside ends the sleep without this: it must tighten the shield, since a
+                # shield without a deadline would defeat Ctrl-C, too.
                 if not self.watching.cancel_called:
                     self.lifetime.force_shutdown("host_cancelled")
 
@@ -67,8 +69,12 @@ class Supervisor:
         """Serve until the agent is left."""
         self.task = trio.lowlevel.current_task()
         try:
+            # One shield for everything, with one deadline that only moves closer. Graces of nested shields would add
+            # up.
             with self.lifetime.shield:
                 async with trio.open_nursery() as home:
+                    # Tools live in the outermost nursery: one that does not stop must not hold up plugins, storages or
+                    # the answer to the turn, only the very end of leaving.
                     self.runtime.pool.home = home
                     home.start_soon(self._record, name="recorder")
                     await self._serve(home)
@@ -109,6 +115,9 @@ class Supervisor:
 
     async def _enter(self, home: trio.Nursery, entered: list[Lifespan]) -> bool:
         """Resources, then plugins, in order of registration. False: one failed, and the entry with it."""
+        # One after the other, because a plugin may use what was registered before it, and so that leaving in reverse is
+        # right. Each has a task of its own: a cancel scope or nursery that it opens in `initialize` must be closed by
+        # the same task in `shutdown`.
         for lifespan in [*self.resources, *self.plugins]:
             home.start_soon(lifespan.run, name=lifespan.name)
             with self.lifetime.user_code():
@@ -116,6 +125,7 @@ class Supervisor:
             if lifespan.entered:
                 entered.append(lifespan)
                 continue
+            # Entered or not, its task must end: the home nursery waits for it.
             lifespan.scope.cancel("the entry was cut")
             self.entry_error = self._why_not_entered(lifespan)
             return False
@@ -127,6 +137,8 @@ class Supervisor:
         if lifespan in self.resources:
             return lifespan.error.cause
         failed = PluginInitFailed(f"{lifespan.name}: initialize raised {lifespan.error}")
+        # The cause is the plugin's own exception, not our wrapper, so that a host's traceback ends in the plugin's
+        # code.
         failed.__cause__ = lifespan.error.cause
         return failed
 
@@ -153,12 +165,18 @@ class Supervisor:
     @enable_ki_protection
     async def _guard(self) -> None:
         # Nobody has work for the others once the guard has ended.
+        # Closing their mailboxes is how the others learn that nothing will come: cancelling them would cut what still
+        # runs.
         with self.runtime.pool.jobs, self.runtime.extractor.box:
             try:
                 await self.guard.run()
             finally:
                 self.runtime.claims.close()
 
+    # The order of closing. First the flush, because a plugin may be the one that hangs, and events that are not stored
+    # are the greater loss. Plugins before resources, since a plugin may still talk to a provider or a storage. The
+    # recorder ends between the two: it writes what plugins cause until the last of them has left, and must be done
+    # before the storage that it writes to is left.
     async def _close(self, entered: list[Lifespan]) -> None:
         """The last flush; then plugins, recorder and resources in reverse, each within its share of the time."""
         recorder = self.runtime.recorder
@@ -169,8 +187,11 @@ class Supervisor:
                 logger.error("the agent is left with events that were not stored: %s", error)
         left = len(entered)
         for lifespan in reversed(entered):
+            # Before the first resource, whichever it is: any of them may be the storage's own connection.
             if lifespan in self.resources and not self._recorded.is_set():
                 await self._end_recorder()
+            # An equal share of what is left: one that hangs costs the others nothing, and one that is quick leaves more
+            # for them.
             await self._leave(lifespan, left)
             left -= 1
         recorder.close()
@@ -181,6 +202,7 @@ class Supervisor:
             await self._recorded.wait()
 
     async def _leave(self, lifespan: Lifespan, left: int) -> None:
+        # It ended by itself: its `initialize` was cut, or it raised.
         if lifespan.gone.is_set():
             return
         config = self.registry.config
@@ -191,9 +213,12 @@ class Supervisor:
             # A stop that comes now shortens the step that is under way.
             lifespan.scope.deadline = min(ours, self.lifetime.share(left))
             hard = self.lifetime.forced is not None
+            # The wait ends later than the scope, so that a plugin that honours its cancellation is seen to end; after a
+            # forced shutdown there is no time for such manners.
             waiting.deadline = lifespan.scope.deadline + (0 if hard else config.tool_patience_ms / 1000)
 
         tighten()
+        # While it is being left, a host's cancellation may come: the share must shrink at once, not after this step.
         self.lifetime.on_forced.append(tighten)
         lifespan.leaving.set()
         with waiting:

@@ -101,6 +101,7 @@ class Agent:
         try:
             answer = await ask(self._guard, question, on_abandoned=_drop)
         except trio.Cancelled:
+            # The question may be in the mailbox or already being worked on: only the guard knows which, and undoes it.
             post(self._guard, GaveUp(asked[0]))
             raise
         if isinstance(answer, AgentError):

@@ -128,6 +128,7 @@ class RunningTurn:
         events = self._turn.context.events
         self._reader = trio.lowlevel.current_task()
         self._read += 1
+        # A reader in a tight loop over a full buffer must switch tasks now and then, and need not for each event.
         if self._read % events.size == 0 or not len(events):
             await trio.lowlevel.checkpoint()
         while (event := events.take()) is None:
@@ -153,6 +154,7 @@ class RunningTurn:
     def __del__(self) -> None:
         if hasattr(self, "_turn") and not self._turn.ended.is_set():
             with suppress(trio.RunFinishedError):
+                # From `__del__`, which may run in any thread.
                 self._token.run_sync_soon(self._turn.context.events.reader_gone)
 
     def __repr__(self) -> str:

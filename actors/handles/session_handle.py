@@ -217,6 +217,8 @@ class Session:
         if getattr(self, "_closed", True) or self._opened.ended.is_set():
             return
         try:
+            # Never `send_nowait` here: `__del__` runs in any thread, and a channel that is touched from another one
+            # hangs its receiver. Before the warning, which may be an error and end this method.
             self._token.run_sync_soon(post, self._opened.mailbox, CloseSession(False, "dropped", None, None))
         except trio.RunFinishedError:
             return

@@ -112,6 +112,7 @@ class MemoryFeed:
         """Whether the extractor is there to take it."""
         said, self._said = tuple(self._said), []
         request = Extract(self.setup, self.session_id, said, self.on_extracted, reply)
+        # Weakly: what is done is forgotten without anybody taking it out.
         self._handed_over.add(request)
         return post(self.extractor.box, request)
 
@@ -163,6 +164,7 @@ class MemoryExtractor:
         if request.scope.cancelled_caught:
             error = MemoryStorageError("the session closed before they were extracted; it is made good after a resume")
         logger.warning("memories of session %s: %s", request.session_id, error)
+        # Of one session only. A backlog of every session that ever failed would grow with the agent's age.
         self._backlog = {request.session_id: said}
         return Extracted(None, error)
 

@@ -76,6 +76,8 @@ class Journal:
 
     def append_log_only(self, *payloads: SessionEventPayload) -> int:
         """Into the log alone. Sync. The mark to flush."""
+        # One place numbers, in the step in which history changes: two places would drift apart after the first failed
+        # write.
         events = [SessionEvent(seq, utc_now(), payload) for seq, payload in enumerate(payloads, self.next_seq)]
         self.next_seq += len(events)
         for event in events:

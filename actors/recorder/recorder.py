@@ -71,6 +71,8 @@ class Recorder:
         """Queue events. Sync, never fails. The mark to wait for."""
         log.posted += len(events)
         if self.storage is not None and events and log.lost is None:
+            # The one queue without a bound, on purpose: a `finally` posts, so posting must be sync and cannot fail.
+            # Whoever must not run ahead waits for the acknowledgement.
             log.unsaved.extend(events)
             self._pending[log.session_id] = log
             self.peak = max(self.peak, self.unsaved)
@@ -85,6 +87,8 @@ class Recorder:
         Raises:
             AgentError: an attempt to store them failed; they are tried again with the next write.
         """
+        # As of now: what is posted while we wait is another caller's business, or a busy session would never be
+        # acknowledged.
         mark = log.posted if mark is None else mark
         failures = log.failures
         await trio.lowlevel.checkpoint()
@@ -170,6 +174,7 @@ class Recorder:
                 while not self._wanted:
                     await self._news.park()
                 self._wanted = False
+                # Sessions before loads: a load must see all that was posted before it was asked for.
                 for log in [log for log in self._pending.values() if log.wanted]:
                     await self._write(log)
                 while self._loads:
@@ -181,6 +186,7 @@ class Recorder:
             while self._loads:
                 self._loads.popleft().reply.close()
             for log in self._pending.values():
+                # Nobody will try again: whoever still waits learns it now instead of hanging.
                 self._fail(log, StorageError(f"{len(log.unsaved)} events were not stored before the agent ended"))
 
     async def _write(self, log: SessionLog) -> None:
@@ -200,11 +206,14 @@ class Recorder:
         if not log.unsaved:
             self._pending.pop(log.session_id, None)
         for other in self._pending.values():
+            # The storage works again, or this session's batch was at fault and not the storage: the others are worth
+            # one more try. One, since a storage may refuse a single session for good.
             other.want_again()
             self._wanted |= other.wanted
 
     async def _save(self, log: SessionLog, batch: tuple[SessionEvent, ...]) -> bool:
         assert self.storage is not None
+        # The shield may end before the storage's time-out does: both bound the write.
         with self.lifetime.flushing(), trio.move_on_after(self.timeout) as limit:
             try:
                 await call_user(self.lifetime, self.storage.save_events, log.session_id, batch)

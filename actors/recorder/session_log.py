@@ -52,6 +52,7 @@ class SessionLog:
         """The first ``count`` unsaved events are stored."""
         for _ in range(count):
             self.unsaved.popleft()
+        # All of them: each compares with a mark of its own.
         self.acks.unpark_all()
 
     def fail(self, error: AgentError) -> None:

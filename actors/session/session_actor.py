@@ -82,6 +82,7 @@ class SessionActor:
                 async for command in self._inbox:
                     if self._handle(command):
                         break
+                    # In a task of its own: the end may take long, and the mailbox must go on answering "closed".
                     if self.closing and self.turn is None and not self._finishing:
                         self._finishing = True
                         self._tasks.start_soon(self._finish, name=f"closing of {self.name}")
@@ -127,6 +128,7 @@ class SessionActor:
                 except AgentError as error:
                     reply.send(error)
                     return
+                # The effect follows the answer: an asker that gave up must not find its turn running.
                 if reply.send(turn):
                     self._queue.append((turn, command.context))
                     self._start_next()
@@ -163,6 +165,7 @@ class SessionActor:
     def _start_next(self) -> None:
         while self.turn is None and self._queue:
             turn, context = self._queue.popleft()
+            # It was stopped while it waited, and has ended itself.
             if turn.ended.is_set():
                 continue
             self.turn = turn
@@ -172,6 +175,7 @@ class SessionActor:
             turn.begin(self.state.turns)
             assert self._tasks is not None
             name = f"turn {turn.number} ({self.name})"
+            # The sender's context, which the message carried: this task's own would be that of the session's birth.
             context.run(partial(self._tasks.start_soon, self._run_turn, turn, name=name))
 
     @enable_ki_protection
@@ -184,6 +188,7 @@ class SessionActor:
     def _close(self, command: CloseSession) -> None:
         if command.reply is not None:
             self._closers.append(command.reply)
+        # One hard stop makes the end a hard one, whatever else is asked for before or after.
         self._orderly = self._orderly and command.orderly
         self.closing = True
         self.stop(command.reason, command.grace)
@@ -217,6 +222,8 @@ class SessionActor:
         lifetime, state = self.runtime.lifetime, self.state
         try:
             with owned_by(lifetime):
+                # Not after a host's cancellation: there is no time for hooks and a model request, and what was said is
+                # extracted after a resume.
                 if self._orderly and lifetime.forced is None:
                     with lifetime.user_code():
                         event = SessionEnd(len(state.journal.transcript.history), session_id=state.session_id)
@@ -239,6 +246,7 @@ class SessionActor:
         """Answer everybody who waits. Sync: called when the slot is free."""
         self.ended.set()
         self._idle.set()
+        # Before the closers are answered: one that sends another message at once must be refused, not lost.
         close_all(self._inbox)
         for reply in self._closers:
             with reply:

@@ -43,6 +43,8 @@ def owned_by_in_thread(agent: object) -> None:
 def is_owned_by(agent: object) -> bool:
     """Whether the current task, or one that it descends from, works for ``agent``."""
     task: trio.lowlevel.Task | None = trio.lowlevel.current_task()
+    # By walking up the tree rather than by a context variable: contexts are copied to tasks that the host starts for
+    # itself, which may wait for whatever they like.
     while task is not None:
         if _owners.get(task) is agent:
             return True

@@ -35,6 +35,8 @@ class _QueuedEvent:
     event: AgentEvent
 
 
+# A gate and a deque, not a memory channel: numbering and putting must be one sync step, or two tasks' events would be
+# numbered in one order and delivered in another; and the terminal event must have room when the channel is full.
 @attrs.define(eq=False)
 class EventStream:
     """One writer side (the turn and its tools), one reader side (a `RunningTurn`)."""
@@ -63,6 +65,8 @@ class EventStream:
 
     def offer(self, payload: AgentEventPayload) -> bool:
         """Put if there is room. Sync. False: call ``emit``, it is also time for a checkpoint."""
+        # Without the second condition a turn whose reader keeps up would never switch tasks: a checkpoint once per
+        # buffer costs nothing measurable, one for each delta more than the delta.
         if not self._has_capacity or self._since_checkpoint >= self.size:
             return False
         self._since_checkpoint += 1
@@ -89,6 +93,7 @@ class EventStream:
         """Number and put. Sync, never blocks: for what must be said on the way out."""
         if self.closed:
             return
+        # Numbered even if nobody reads: a gap tells a later reader that something was there.
         event = AgentEvent(self.session_id, self.turn_id, utc_now(), self.numbering.next(), payload)
         if self.detached:
             self.dropped += 1
@@ -114,6 +119,7 @@ class EventStream:
             self.open_gate()
             self.put(payload)
             self.closed = True
+            # All of them: besides the reader, a task may wait for the end.
             self._readable.unpark_all()
 
     def open_gate(self) -> None:

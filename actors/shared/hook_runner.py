@@ -57,6 +57,7 @@ class HookRunner:
                     return HookOutcome(event, abort=verdict.abort)
                 event = verdict.event
                 continue
+            # Reached only when the scope was cut: both other ways leave the block by `return` or `continue`.
             return _refused(event, tap.plugin_id, "did not finish in time after the stop")
         return HookOutcome(event)
 

@@ -66,13 +66,19 @@ class Lifetime:
         if self.forced is None:
             self.forced = reason
             now = trio.current_time()
+            # Fixed now, as absolute times: whatever is opened later inherits them, so that no closing step can begin a
+            # grace of its own.
             self.user_code_deadline = now + self.grace
+            # Half of the closing time is the flush's, so that a storage that hangs leaves the other half to plugins.
             self.flush_deadline = self.user_code_deadline + self.closing / 2
+            # The shield has a deadline from here on and only because of this line; see `on_forced` for everything that
+            # hangs below it.
             self.shield.deadline = min(self.shield.deadline, self.user_code_deadline + self.closing)
             for scope in self._recording:
                 scope.deadline = self.flush_deadline
             for box in self._working:
                 box.tighten(self.user_code_deadline, patience=0)
+            # A copy, because a callback may end a step that takes its own callback out of the list.
             for callback in tuple(self.on_forced):
                 callback()
             self.shut_down()
@@ -94,6 +100,7 @@ class Lifetime:
     def following(self, box: Deadline) -> Iterator[None]:
         """Let a hard stop tighten ``box``."""
         self._working[box] = None
+        # Registered after the shutdown began: it must be as tight as what was registered before.
         if self.forced is not None:
             box.tighten(self.user_code_deadline, patience=0)
         try:

@@ -65,11 +65,15 @@ async def ask(
     Raises:
         AgentClosed: the actor ended first, before or after it took the question.
     """
+    # A channel per question, not one for all answers: with a shared one, an asker that is slow or gone would block the
+    # others.
     answering, waiting = trio.open_memory_channel[T](1)
     with waiting:
         try:
             await mailbox.send(question(Reply(answering)))
             return await waiting.receive()
+        # Broken: the actor closed its mailbox before it took the question. EndOfChannel: it closed the reply without an
+        # answer. To the asker both are one thing.
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.EndOfChannel):
             raise AgentClosed("the agent has ended: build and enter a new one") from None
         except BaseException:
@@ -89,6 +93,8 @@ async def post_and_wait(mailbox: trio.MemorySendChannel[M], question: Callable[[
     """
     answering, waiting = trio.open_memory_channel[T](1)
     with waiting:
+        # Sync and before any checkpoint, hence "at least posted": a cancelled `send` delivers nothing, and this message
+        # must arrive.
         if not post(mailbox, question(Reply(answering))):
             answering.close()
         try:
@@ -99,6 +105,8 @@ async def post_and_wait(mailbox: trio.MemorySendChannel[M], question: Callable[[
 
 def close_all(mailbox: trio.MemoryReceiveChannel[Any]) -> None:
     """Close ``mailbox`` and every question still in it. Sync, so that a dying actor can call it in ``finally``."""
+    # Channels are not closed by garbage collection: a question that stayed queued in a dead actor's mailbox would hang
+    # its asker.
     with mailbox, suppress(trio.WouldBlock, trio.EndOfChannel):
         while True:
             reply = getattr(mailbox.receive_nowait(), "reply", None)

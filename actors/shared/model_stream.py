@@ -123,6 +123,7 @@ async def read_response(
     silence = trio.CancelScope()
     try:
         with silence:
+            # Inside the silence scope, so that closing a stream is bounded by it as well.
             async with AsyncExitStack() as stack:
                 silence.deadline = trio.current_time() + idle_timeout
                 stream = await _open(lifetime, provider, request, stack)
@@ -152,6 +153,8 @@ async def _open(
         )
     iterator: Any = aiter(opened)
     if hasattr(iterator, "aclose"):
+        # An async generator that is not closed is finalised by the garbage collector in a cancelled context, with a
+        # ResourceWarning, and its `finally` cannot await.
         await stack.enter_async_context(_Guarded(lifetime, aclosing(iterator)))
     return cast(AsyncIterator[Any], iterator)
 
@@ -172,17 +175,22 @@ async def _collect(
         match event := checked(item):
             case TextDelta() | ReasoningDelta():
                 if event.text:
+                    # While a reader holds us up, the provider is not silent.
                     silence.deadline = math.inf
                     await sink.room()
                     response.add(event)
                     sink.delta(event)
             case ToolCall():
+                # The id is made unique before anything else sees the call: log, events and results all speak of the
+                # same one.
                 response.calls.append(sink.call(attrs.evolve(event, response_id=response.response_id)))
                 response.visible = True
             case ChatError():
                 raise error_of(event)
             case Done():
                 response.done = event
+                # Before the stream is closed: closing awaits, and a cancel that arrives meanwhile must find that the
+                # turn completed.
                 sink.done(response)
                 return
             case _:

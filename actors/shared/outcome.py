@@ -110,6 +110,8 @@ class TurnControl:
 
     def commit(self, *, despite_steering: bool = False) -> bool:
         """Decide *completed*, if nothing is decided and nothing waits to be delivered. Whether it is completed."""
+        # A message that was steered in meanwhile was promised to be delivered: the answer before it is then not the
+        # final one.
         if self.outcome is None and (despite_steering or not self.steering):
             self.outcome = TurnStatus.COMPLETED
         return self.outcome is TurnStatus.COMPLETED
@@ -124,6 +126,7 @@ class TurnControl:
         """Decide *cancelled*, if nothing is decided, and bound what still runs. Whether the outcome is cancelled."""
         if self.outcome is None:
             self.outcome, self.reason = TurnStatus.CANCELLED, reason
+            # Read before the status changes: a turn that never left the queue has no task that could end it.
             queued = self.status.value is TurnStatus.QUEUED
             self.status.value = TurnStatus.CANCELLING
             if queued:
@@ -131,6 +134,8 @@ class TurnControl:
         # Whatever the outcome: also a stream that has said all, but does not close, is left now.
         for scope in self._scopes:
             scope.cancel(f"the turn was stopped: {reason}")
+        # Before the clock: from now on nothing of the turn may wait for a reader, who may be the very task that
+        # cancels.
         self.open_gate()
         self.clock.ask(grace)
         return self.outcome is TurnStatus.CANCELLED
@@ -161,6 +166,8 @@ class TurnControl:
         """Around what a cancel ends at once: a stream, a wait, submitting a job."""
         with trio.CancelScope() as scope:
             if self.outcome is TurnStatus.CANCELLED:
+                # A scope that is opened after the stop must not begin to wait: the loop may be anywhere between two of
+                # them.
                 scope.cancel(f"the turn was stopped: {self.reason}")
             self._scopes[scope] = None
             try:

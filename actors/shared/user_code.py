@@ -55,6 +55,8 @@ def only_cancelled(exc: BaseException) -> bool:
     return split_cancelled(exc)[1] is None
 
 
+# Asking for the deadline is the only public way to tell: a `Cancelled` carries no scope, and one that a tool kept from
+# earlier would otherwise cancel the turn for nobody.
 def own_cancellation(exc: BaseException) -> bool:
     """Whether a scope around us waits for this cancellation. (User code may re-raise an old one that it kept.)"""
     return split_cancelled(exc)[0] is not None and trio.current_effective_deadline() == -math.inf
@@ -69,11 +71,14 @@ async def call_unprotected(function: Callable[..., Awaitable[T]], *args: object)
 def to_user_code_error(lifetime: Lifetime, exc: BaseException) -> BaseException:
     """What to raise instead of ``exc``, which came out of user code."""
     cancelled, rest = split_cancelled(exc)
+    # Ctrl-C may be one of several in a group, since it strikes wherever a child task runs.
     if rest is not None and (interrupt := find_exception(rest, INTERRUPTS)) is not None:
         lifetime.interrupted(interrupt)
     if cancelled is not None and own_cancellation(exc):
         if rest is not None:
             logger.warning("an error while being cancelled: %s", safe_str(rest))
+        # The cancellation alone goes on: Trio routes it to its scope, and a group with an error in it would escape that
+        # scope.
         return cancelled
     return UserCodeError(exc)
 

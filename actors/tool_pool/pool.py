@@ -115,6 +115,8 @@ class ToolPool:
     _inbox: trio.MemoryReceiveChannel[ToolJob] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        # No buffer: a job in a buffer would belong to nobody, neither started nor refusable, when the turn is
+        # cancelled.
         self.jobs, self._inbox = trio.open_memory_channel[ToolJob](0)
 
     @enable_ki_protection
@@ -124,6 +126,7 @@ class ToolPool:
         try:
             async with trio.open_nursery() as supervisors:
                 while True:
+                    # The slot before the job: a job that is taken runs at once, so that "taken" can mean "started".
                     await slots.acquire()
                     try:
                         job = await self._inbox.receive()
@@ -139,6 +142,7 @@ class ToolPool:
         """Answer for one job exactly once, whatever happens."""
         self.running[job] = job.call.tool_name
         self.peak = max(self.peak, len(self.running))
+        # What the asker gets if the shield expires while this task waits.
         ran = ToolRunResult(CutReason.INTERRUPTED, 0)
         try:
             ran = await self._watch(job)
@@ -155,6 +159,7 @@ class ToolPool:
         run = _Run(job, box, now)
         box.tighten(math.inf)
         assert self.home is not None and box.waiter is not None
+        # Three that may tighten one pair of deadlines: the agent's end, the turn's stop, and the tool's own time-out.
         with self.lifetime.following(box), job.control.clock.tool(box), box.waiter:
             self.home.start_soon(self._execute, run, name=job.name)  # in the job's context, as this task
             await run.done.wait()
@@ -166,6 +171,7 @@ class ToolPool:
         return run.ran(run.outcome)
 
     def _give_up(self, run: _Run) -> None:
+        # From now on nothing that it reports or returns counts: its call has been answered.
         run.given_up = True
         self.stuck[run.job] = run.job.call.tool_name
         self.threads.lend(run.threads)
@@ -207,6 +213,8 @@ class ToolPool:
     def _raised(self, run: _Run, exc: BaseException) -> BaseException | CutReason:
         if own_cancellation(exc):
             raise to_user_code_error(self.lifetime, exc) from None
+        # Not SystemExit: a tool that calls `sys.exit()` is a tool that failed, and must not end the program of its
+        # host.
         if (interrupt := find_exception(exc, KeyboardInterrupt)) is not None:
             self.lifetime.interrupted(interrupt)
             return CutReason.INTERRUPTED

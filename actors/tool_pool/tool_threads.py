@@ -54,6 +54,7 @@ class ToolThreads:
     _limiter: trio.CapacityLimiter = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        # Not Trio's default limiter: the host's own threads, waiting in it for a tool, would deadlock with the tools.
         self._limiter = trio.CapacityLimiter(self.limit)
 
     async def run(self, function: ThreadFunction, given: ToolInput) -> ToolOutput:
@@ -68,6 +69,8 @@ class ToolThreads:
                 return await self._leaving_behind(function, given)
             case _:
                 with self.lifetime.flushing() as scope:
+                    # "wait" means that a cancellation of the call does not end the wait; the flush's deadline does,
+                    # since nothing may outlast the agent's shield.
                     scope.shield = True
                     return await self._leaving_behind(function, given)
                 await trio.lowlevel.checkpoint()
@@ -82,6 +85,7 @@ class ToolThreads:
             try:
                 return function.call(given)
             finally:
+                # The thread may outlive the run.
                 with suppress(trio.RunFinishedError):
                     token.run_sync_soon(self._ended, thread)
 
@@ -103,6 +107,8 @@ class ToolThreads:
     def lend(self, tokens: int) -> None:
         """More (or fewer) threads may run, because so many do not count any more. Sync."""
         self.lent += tokens
+        # A thread that was abandoned keeps its token until it ends, and Trio has no way to take it back: so the limiter
+        # grows by one for as long.
         self._limiter.total_tokens = self.limit + self.lent
 
 

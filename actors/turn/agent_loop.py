@@ -110,6 +110,7 @@ class AgentLoop:
         """One answer of the model, with retries. Without ``done`` the turn was stopped meanwhile."""
         attempt, overflowed = 1, False
         while True:
+            # Before the request: what the model is told must be stored, or a crash would leave an answer to nothing.
             await self.context.journal.flush()
             if not self.context.control.stopping:
                 await self.compactor.before_request(self.assignment.tools)
@@ -133,6 +134,7 @@ class AgentLoop:
         context = self.context
         system, tools = context.system, self.assignment.tools
         request = self._request()
+        # Right before sending: what is appended from here on is not part of the size that will be reported.
         context.journal.transcript.meter.sent(system, tools)
         idle_timeout = context.setup.config.stream_idle_timeout_ms / 1000
         try:
@@ -170,6 +172,7 @@ class AgentLoop:
         if not message.blank:
             self.context.text = message.text
         self.context.journal.append(*([] if message.blank else [message]), *response.calls)
+        # The stream broke off: none of its calls runs, and each still needs its one result.
         if response.calls and not whole:
             Ledger.announce(self.context, response.calls).finalize()
 

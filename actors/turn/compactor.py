@@ -107,11 +107,13 @@ class Compactor:
             messages = shrink_items(messages, room, transcript.meter.size)
         if tuple(messages) == tuple(history):
             return False
+        # Taken before the record itself is numbered: the messages stand for everything up to here.
         through = context.journal.next_seq - 1
         transcript.replace(messages)
         after = transcript.meter.estimate(context.system, tools)
         record = CompactionRecord(kind, before, after, through, messages)
         context.journal.append_metadata("compaction", record.to_value())
+        # The provider's prompt cache is lost in any case: the moment to let the stable part change.
         self.state.rebuild()
         context.system = attrs.evolve(context.system, stable=self.state.stable())
         await context.emit(ContextCompacted(kind, before, after))
@@ -127,6 +129,7 @@ class Compactor:
         summary = await self._summary(split)
         if summary is None:
             if not self.context.control.stopping:
+                # A stop is not a failure of the summary's model.
                 self.state.breaker.failed()
             return None
         self.state.breaker.succeeded()

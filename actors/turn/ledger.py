@@ -47,6 +47,8 @@ class Ledger:
         """Give a call its result, and post it to the log at once. Sync."""
         assert entry.result is None
         entry.result = ToolResult(entry.call.call_id, content, outcome)
+        # Into the log at once, in order of completion: a crash must not lose a result that is there. History gets it in
+        # the model's order, at the end.
         self.context.journal.append_log_only(entry.result)
         if outcome is ToolOutcome.SKIPPED:
             self.context.skipped.append(entry.call.call_id)
@@ -66,6 +68,7 @@ class Ledger:
                 self.record_result(entry, notices.skipped_tool, ToolOutcome.SKIPPED)
             elif entry.result is None:
                 self.record_result(entry, notices.unknown_outcome, ToolOutcome.UNKNOWN)
+            # A start was announced to the host, so an end must be.
             if entry.accepted_at is not None and not entry.ended:
                 self._end_now(entry, entry.accepted_at)
             assert entry.result is not None

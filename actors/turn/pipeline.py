@@ -43,6 +43,7 @@ class PipelineRun:
             AgentError: a step failed after its retries; the message names it.
         """
         for index, step in enumerate(pipeline.steps):
+            # Finished in an earlier turn, and its effects with it: never again.
             if step.key in self.outputs:
                 context.text = self.outputs[step.key]
                 continue

@@ -62,6 +62,8 @@ class ToolBatch:
         Cancellation: by the hard stop only; a turn's cancel skips what has not started and waits for what runs.
         """
         try:
+            # The whole batch in order as soon as one call has side effects: what a read-only call reads may depend on
+            # it.
             if batch_is_serial([entry.call for entry in self.ledger.entries], self.context.setup.registry.tools):
                 for index, entry in enumerate(self.ledger.entries):
                     await self._one(entry, index)
@@ -77,6 +79,8 @@ class ToolBatch:
     async def _one(
         self, entry: Entry, index: int, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
+        # At once: `start` is used for the order of beginnings alone, and nothing here shields, so it cannot hang (trio
+        # #2895).
         task_status.started()
         if self.context.control.stopping:
             return
@@ -88,6 +92,7 @@ class ToolBatch:
         if refused is not None:
             await self._refuse(entry, refused)
             return
+        # Only now, after its hook: a call whose hook still asks (a person, perhaps) must hold up nobody.
         self._order.enter(index)
         try:
             if await self._stored(entry):
@@ -188,11 +193,14 @@ class ToolBatch:
                     self._order.leave(index)
             except trio.BrokenResourceError:
                 pass  # the pool has ended: the agent is on its way out
+            # Not `cancel_called`: a cancel may come after the worker took the job. What was set right after the send
+            # decides.
             if entry.accepted_at is None:
                 job.reply.close()
                 return None
             try:
                 return await waiting.receive()
+            # The pool died with the job in hand: its effect is unknown.
             except trio.EndOfChannel:
                 return ToolRunResult(CutReason.INTERRUPTED, 0)
 

@@ -73,6 +73,8 @@ class Turn:
             with owned_by(context.lifetime):
                 with context.lifetime.user_code():
                     await self._converse()
+                # A scope of its own after the one for user code: when a stop has cut that one, there is still time to
+                # close the log.
                 with context.lifetime.flushing():
                     await self._close_log()
         finally:
@@ -175,6 +177,7 @@ class Turn:
         """The memory checkpoint and the TurnEnd hooks."""
         context, outcome = self.context, self.context.control.outcome or TurnStatus.CANCELLED
         if self._input_kept and outcome is not TurnStatus.CANCELLED and context.journal.lost is None:
+            # Not after a cancel: the user took the input back, and half an answer teaches nothing.
             self.checkpoint(self.number)
         event = TurnEnd(context.text, outcome, session_id=self.state.session_id, turn_id=context.turn_id)
         for problem in await context.hooks.after(event, context.control.clock):
@@ -218,6 +221,7 @@ class Turn:
     def _end(self, undelivered: tuple[UserInput, ...] = ()) -> None:
         """Close what is open and queue the terminal event. Sync."""
         control = self.context.control
+        # Only when the shield itself expired, or an actor crashed, before the turn decided anything.
         if control.outcome is None:
             control.cancel("host_cancelled")
         if not self._announced:
@@ -230,6 +234,7 @@ class Turn:
         self.result = self._make_result((*undelivered, *control.take_steering()))
         self.context.events.terminal(self._terminal(self.result))
         self._mark_sequence()
+        # After the terminal event is queued: a host that sees the final status must find the event.
         control.finish()
         self.ended.set()
 
