@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import trio
 
+from ..network import stdlib_sockets
 from ..process import trio_internals
 from ..process.leaks import LeakWatch, left_open
 from .attempt import Attempt, Limits, Run, Violation
@@ -40,6 +41,7 @@ def run_attempt(scenario: Scenario, attempt: Attempt, limits: Limits, watch: Lea
     finally:
         trio_internals.current.scheduler = before
         trio_internals.current_check.is_simulated = None
+        stdlib_sockets.use(None)
     sim._targets.never_ended()
     if sim._interrupted:
         raise KeyboardInterrupt

@@ -19,11 +19,14 @@ from typing import Any, TypeVar
 
 import trio
 
+from ..network import stdlib_sockets
+from ..network.network import HOME, Network
+from ..network.sockets import install
 from ..process.locations import raised_at
 from .attempt import Attempt, Injection, Limits, Run
 from .control import Control
 from .crashes import states_of
-from .faults import proxy
+from .faults import InjectedFault, proxy
 from .oracles import Oracles
 from .port_calls import SimulatedPlan
 from .targets import Action, Targets
@@ -51,6 +54,7 @@ class Simulation:
             attempt, limits, self._control, self._run, lambda number: self._targets.fire("root", number)
         )
         self._durables: dict[str, Any] = {}
+        self._network: Network | None = None
         self._interrupted = False
         if (target := limits.target) is not None:
             self._targets.known["action"] = Action(lambda: target(self))
@@ -125,6 +129,15 @@ class Simulation:
         """A stand-in for ``target`` whose awaited calls are numbered, can be broken, and die in a crash."""
         made: T = proxy(self._plan, name, target)
         return made
+
+    def network(self) -> Network:
+        """The in-memory network of this run; from the first call on, Trio's sockets and names are those in it."""
+        if self._network is None:
+            self._network = Network(self._plan.perform, self.choose, InjectedFault)
+            self._network.host(HOME)
+            install(self._network)
+            stdlib_sockets.use(self._network)
+        return self._network
 
     def durable(self, name: str, state: T) -> T:
         """Something that outlives a crash. In a recovery: what the crash left of it.

@@ -109,8 +109,14 @@ _REAL = {
 
 def _audit(event: str, _: object) -> None:
     """Refuse what would reach the outside world behind Trio's back, such as a blocking client in a thread."""
-    if event in _REAL and current_check.is_simulated is not None:
+    if event in _REAL and current_check.is_simulated is not None and not _is_parsing_an_address(event):
         _refuse(_REAL[event])
+
+
+def _is_parsing_an_address(event: str) -> bool:
+    """Whether Trio asks, as it does before any look-up, if a host is an address already: nothing leaves the process."""
+    # This function, the hook, getaddrinfo of the standard library, getaddrinfo of Trio.
+    return event == "socket.getaddrinfo" and sys._getframe(3).f_code is trio.socket.getaddrinfo.__code__
 
 
 _installing = threading.Lock()

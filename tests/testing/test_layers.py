@@ -1,4 +1,4 @@
-"""Inside the kit, too, arrows run one way: process <- engine <- report <- campaigns <- the public face."""
+"""Inside the kit, too, arrows run one way: the rows of `LAYERS`, and above them the public face."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import youyou.testing
 
 ROOT = Path(youyou.testing.__file__).parent
-LAYERS = ("process", "engine", "report", "campaigns")
+LAYERS = ("process", "network", "engine", "report", "campaigns", "suite")
 """From the lowest to the highest."""
 FILES = {f"{layer}.{path.stem}": path for layer in LAYERS for path in sorted((ROOT / layer).glob("*.py"))}
 
