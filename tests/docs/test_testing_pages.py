@@ -68,7 +68,9 @@ def run(page: str, folder: Path) -> tuple[list[str], list[str]]:
     return printed, promised
 
 
-@pytest.mark.parametrize("page", ["testing/tutorial.md", "testing/reference.md", "testing/blind-spots.md", "testing/network.md", "parts.md"])
+@pytest.mark.parametrize(
+    "page", ["testing/tutorial.md", "testing/reference.md", "testing/blind-spots.md", "testing/network.md", "parts.md"]
+)
 def test_a_page_runs_from_top_to_bottom(page, folder):
     """Every Python block runs after those above it; a text block is the output of the block before it."""
     printed, promised = run(page, folder)
