@@ -28,8 +28,10 @@ class Environment:
     python: str
     versions: dict[str, str]
     """Package: version, of everything installed."""
+    packages: int
+    """How many the runtime needs, itself included; what else is installed does not count."""
     mib: float
-    """Of the installed packages, byte code left out."""
+    """What these take, byte code left out."""
 
 
 def ensure(name: str, folder: Path = CACHE) -> Environment:
@@ -39,7 +41,7 @@ def ensure(name: str, folder: Path = CACHE) -> Environment:
         subprocess.CalledProcessError: the packages could not be installed; pip has said why.
     """
     if name not in PACKAGES:
-        return look_at(sys.executable)
+        return look_at(sys.executable, ["youyou"] if name == "youyou" else ["trio"])
     place = folder / f"{sys.version_info.major}.{sys.version_info.minor}" / name
     python, stamp = place / "bin" / "python", place / "packages.json"
     if not stamp.exists() or json.loads(stamp.read_text()) != PACKAGES[name]:
@@ -48,28 +50,34 @@ def ensure(name: str, folder: Path = CACHE) -> Environment:
         install = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
         subprocess.run([*install, *PACKAGES[name]], check=True)
         stamp.write_text(json.dumps(PACKAGES[name]))
-    return look_at(str(python))
+    return look_at(str(python), [one.partition("==")[0] for one in PACKAGES[name]])
 
 
 LOOK = """
-import importlib.metadata as metadata, json, os
-versions, size = {}, 0
-for found in metadata.distributions():
-    if found.name in ("pip", "setuptools"):
-        continue
-    versions[found.name] = found.version
-    for file in found.files or ():
+import importlib.metadata as metadata, json, os, re, sys
+named = lambda name: re.sub("[-_.]+", "-", name).lower()
+found = {named(one.name): one for one in metadata.distributions()}
+needed, open_ = set(), [named(name) for name in sys.argv[1:]]
+while open_:
+    name = open_.pop()
+    if name in found and name not in needed:
+        needed.add(name)
+        for line in found[name].requires or ():
+            if "extra ==" not in line:
+                open_.append(named(re.match("[A-Za-z0-9._-]+", line).group()))
+size = 0
+for name in needed:
+    for file in found[name].files or ():
         if file.suffix != ".pyc":
             try:
                 size += os.lstat(file.locate()).st_blocks * 512
             except OSError:
                 pass
-print(json.dumps([versions, size / 2**20]))
+print(json.dumps([{one.name: one.version for one in found.values()}, len(needed), size / 2**20]))
 """
 
 
-def look_at(python: str) -> Environment:
-    """What is installed beside an interpreter."""
-    found = subprocess.run([python, "-c", LOOK], check=True, capture_output=True, text=True)
-    versions, mib = json.loads(found.stdout)
-    return Environment(python, versions, mib)
+def look_at(python: str, names: list[str]) -> Environment:
+    """What is installed beside an interpreter, and how much of it the packages of these names need."""
+    found = subprocess.run([python, "-c", LOOK, *names], check=True, capture_output=True, text=True)
+    return Environment(python, *json.loads(found.stdout))

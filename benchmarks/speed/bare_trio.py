@@ -15,6 +15,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import trio
+import trio.testing
 
 from .loops import Trio
 from .plan import DELTA_WAIT, MODEL_WAIT, WORD, answer

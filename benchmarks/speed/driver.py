@@ -18,6 +18,7 @@ from .plan import expect
 
 now, cpu = time.perf_counter, time.process_time
 Figures = dict[str, float]
+COMMON = ("W1", "W2", "W3", "W4", "W5", "W6")
 
 
 def memory(key: str) -> float:
@@ -150,8 +151,6 @@ def measure(program: Any, workload: str, seconds: float) -> Figures:
             work = first_turn(program)
         case "W6":
             work = cancelled(program, "forever", int(size or 100))
-        case "W6T":
-            work = cancelled(program, "hang", int(size or 3))
         case _:
             raise SystemExit(f"no workload {workload!r}")
 

@@ -13,13 +13,37 @@ from ..results import Results
 
 OURS = ("youyou", "youyou new session")
 OTHERS = ("strands", "autogen", "pydantic_ai", "openai_agents", "langgraph")
-OURS_NEED = ("youyou", "trio", "attrs", "apsw")
 FLOORS = ("limit", "bare 0", "bare 64", "generator")
+OURS_NEED = ("youyou", "trio", "attrs", "apsw")
+LETTERS = "aé中"
+ALL, ALONE, FLOOR = ("youyou", "bare 64", *OTHERS), ("youyou",), ("youyou", "bare 64")
 WORKLOADS: dict[str, Sequence[str]] = {
     "W1": (*OURS, *FLOORS, *OTHERS),
     "W2": (*OURS, *FLOORS, *OTHERS),
+    "W3:300": ALL,
+    "W3:3000": FLOOR,
+    "W4:200": ALL,
+    "W4:1000": FLOOR,
+    "W4:5000": FLOOR,
+    "W4 idle:1000": FLOOR,
+    "W5": ALL,
+    "W5 import": ALONE,
+    "W6:100": ALL,
+    "W6 tools:30": ALONE,
+    "W6 passes:30": ALONE,
+    "W7:NORMAL": ALONE,
+    "W7:FULL": ALONE,
+    **{f"W7 load:{way}:{agents}": ALONE for way in ("NORMAL", "FULL") for agents in (1, 16, 64)},
+    **{f"W7 rows:{way}:{batch}": ("bare apsw",) for way in ("NORMAL", "FULL") for batch in (1, 16, 64)},
+    **{f"calls:{count}": ALONE for count in (1, 2, 8, 32, 64)},
+    **{f"plugins:{count}": ALONE for count in (0, 1, 4, 16)},
+    **{f"tools:{count}": ALONE for count in (10, 100, 1000)},
+    **{f"text:{count}:{letter}": ALONE for letter in "aé中" for count in (1, 1000, 100000)},
+    **{f"compaction:{messages}": ALONE for messages in (200, 1600, 8000)},
+    **{f"resume:{events}": ALONE for events in (1000, 10000, 100000)},
+    "pieces": ALONE,
 }
-"""Workload: the programs that run it."""
+"""Workload, and what it is measured at: the programs that run it."""
 TRIES = 3
 """How often a measurement that others disturbed is taken again in its round."""
 
@@ -51,12 +75,32 @@ def run(workloads: Sequence[str], programs: Sequence[str], settings: Settings, r
                 if program in environments:
                     measure(workload, program, environments[program], settings, results, number)
         print(f"round {number + 1} of {settings.rounds}", file=sys.stderr, flush=True)
+    results.about["environments"] = {
+        program: {"packages": found.packages, "mib": found.mib}
+        for program, found in environments.items()
+        if program in ALL
+    }
     results.about["versions"] = {
         name: found.versions[name]
         for program, found in environments.items()
         for name in (one.split("==")[0] for one in PACKAGES.get(program, OURS_NEED))
         if name in found.versions
     }
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """The workloads with these names: `W3` stands for all its sizes, `W7` for all that begins with it.
+
+    Raises:
+        ValueError: a name stands for nothing.
+    """
+    found: list[str] = []
+    for name in names:
+        some = [one for one in WORKLOADS if one == name or one.startswith((f"{name}:", f"{name} "))]
+        if not some:
+            raise ValueError(f"no workload {name}; there are {', '.join(WORKLOADS)}")
+        found += [one for one in some if one not in found]
+    return found
 
 
 def measure(
@@ -70,7 +114,8 @@ def measure(
             results.failed.setdefault(workload, {})[program] = ran.error
             return
         if ran.foreign <= settings.foreign:
-            results.add(workload, program, ran.printed | {"round": number, "foreign": ran.foreign})
+            whole = {"whole_s": ran.seconds} if workload == "W5" else {}
+            results.add(workload, program, ran.printed | whole | {"round": number, "foreign": ran.foreign})
             return
     dropped = results.dropped.setdefault(workload, {})
     dropped[program] = dropped.get(program, 0) + 1

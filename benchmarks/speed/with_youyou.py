@@ -124,7 +124,7 @@ class Session:
 
 def builder(model: Model, storage: Any = None, tools: Sequence[Tool] = TOOLS) -> AgentBuilder:
     """An agent with the plan's tools."""
-    making = AgentBuilder(AgentConfig("model")).register_model_provider(model)
+    making = AgentBuilder(AgentConfig("model", max_tool_calls_per_turn=100)).register_model_provider(model)
     for tool in tools:
         making.register_tool(tool)
     return making if storage is None else making.register_session_storage(storage)

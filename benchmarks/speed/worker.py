@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import sys
+from contextlib import redirect_stdout
 from typing import Any
 
 
@@ -30,14 +31,35 @@ def program(name: str) -> Any:
             return importlib.import_module(f".with_{name}", __package__)
 
 
+def figures(name: str, workload: str, seconds: float) -> dict[str, float]:
+    """Of the workloads that all have, or of those that only one has."""
+    from . import driver
+
+    kind, _, size = workload.partition(":")
+    if kind in driver.COMMON:
+        return driver.measure(program(name), workload, seconds)
+    if name == "bare apsw":
+        from .ours import bare_apsw
+
+        synchronous, _, batch = size.partition(":")  # of "W7 rows"
+        return bare_apsw(synchronous, int(batch), seconds)
+    if name.startswith("bare"):
+        import trio
+
+        from .bare_trio import idle
+
+        return {"kib": trio.run(idle, int(size))}
+    from . import ours
+
+    return ours.measure(workload, seconds)
+
+
 def main(name: str, workload: str, seconds: float = 0.3) -> None:
     """Measure and print. What the program itself prints goes nowhere."""
-    from .driver import measure
-
     logging.disable(logging.CRITICAL)
-    out, sys.stdout = sys.stdout, open(os.devnull, "w")  # noqa: SIM115  # to the end of the process
-    figures = measure(program(name), workload, seconds)
-    print(json.dumps(figures), file=out, flush=True)
+    with open(os.devnull, "w") as nothing, redirect_stdout(nothing):
+        found = figures(name, workload, seconds)
+    print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":
