@@ -17,8 +17,8 @@ from functools import partial
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ..core.host_exceptions import host_exception
 from ..core.registry.registry import Registry
-from .guard.host_exceptions import host_exception
 from .guard.statistics import statistics
 from .guard.supervisor import make_supervisor
 from .handles.agent_handle import Agent
@@ -73,7 +73,14 @@ async def open_agent(registry: Registry, *, resources_entered: bool = False) -> 
                 lifetime.shut_down()
     except BaseException as exc:  # noqa: ASYNC103  raised below, outside of the handler
         group = exc
-    failure = host_exception(supervisor, group, body)
+    failure = host_exception(
+        interrupt=lifetime.interrupt,
+        crash=supervisor.crash,
+        body=body,
+        group=group,
+        entry_error=supervisor.entry_error,
+        cancellation=trio.Cancelled,
+    )
     if failure is not None:
         # Outside `except`: no foreign context is put on the host's own exception.
         raise failure

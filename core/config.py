@@ -25,6 +25,8 @@ class RetryPolicy:
     """Upper bound of the delay, in milliseconds."""
     jitter: float = 0.1
     """Share of the delay, from 0 to 1, by which it is spread at random to both sides."""
+    longest_wait_ms: int = 3_600_000
+    """The longest wait that a server may ask for (``retry_after_ms``), in milliseconds. A longer one fails the turn."""
 
 
 @attrs.frozen

@@ -1,14 +1,63 @@
-"""How long to wait before a request is tried again (semantics 4, "Retry")."""
+"""What to do after a request has failed, and how long to wait before it is tried again (semantics 4, "Retry")."""
 
 from __future__ import annotations
 
+from enum import Enum, auto
+
+from ..messages.errors import AgentError, ErrorCode
 from .config import RetryPolicy
+
+
+class AfterFailure(Enum):
+    """What to do after a request has failed."""
+
+    RETRY = auto()
+    COMPACT = auto()
+    """Make history smaller, then ask again. This is no try: the request itself was wrong."""
+    GIVE_UP = auto()
+
+
+def after_failure(
+    error: AgentError, policy: RetryPolicy, *, attempt: int, visible: bool, compacted: bool
+) -> AfterFailure:
+    """What to do after the ``attempt``-th try (from 1) has failed with ``error``.
+
+    Args:
+        visible: the host has seen some of the answer; a second one would contradict it.
+        compacted: history was made smaller for this request already.
+    """
+    if visible:
+        return AfterFailure.GIVE_UP
+    if error.code is ErrorCode.CONTEXT_LENGTH_EXCEEDED and not compacted:
+        return AfterFailure.COMPACT
+    again = error.retryable and attempt < policy.attempts and not waits_too_long(error, policy)
+    return AfterFailure.RETRY if again else AfterFailure.GIVE_UP
+
+
+def waits_too_long(error: AgentError, policy: RetryPolicy) -> bool:
+    """Whether the server asks for a longer wait than the policy allows."""
+    return error.retry_after_ms is not None and error.retry_after_ms > policy.longest_wait_ms
+
+
+def given_up(error: AgentError, policy: RetryPolicy) -> AgentError:
+    """What the turn fails with: ``error``, or the same with the figure that was too much."""
+    if not (error.retryable and waits_too_long(error, policy)):
+        return error
+    failed = AgentError.of(
+        error.code,
+        f"{error.message} (the server asks for a wait of {error.retry_after_ms} ms, longer than "
+        f"RetryPolicy.longest_wait_ms={policy.longest_wait_ms}; send the message again later)",
+        retryable=error.retryable,
+        retry_after_ms=error.retry_after_ms,
+    )
+    failed.__cause__ = error
+    return failed
 
 
 def retry_delay_ms(policy: RetryPolicy, attempt: int, retry_after_ms: int | None, chance: float) -> int:
     """Milliseconds to wait after the ``attempt``-th try (from 1) has failed.
 
-    Doubles from ``base_ms`` up to ``max_ms`` and is spread by ``jitter``; what the other side asked for wins.
+    Doubles from ``base_ms`` and is spread by ``jitter``, but never exceeds ``max_ms``; what the server asked for wins.
 
     Args:
         chance: a random number from 0 to 1.
@@ -16,4 +65,4 @@ def retry_delay_ms(policy: RetryPolicy, attempt: int, retry_after_ms: int | None
     if retry_after_ms is not None:
         return max(0, retry_after_ms)
     delay: int = min(policy.max_ms, policy.base_ms * 2 ** (attempt - 1))
-    return round(delay * (1 + policy.jitter * (2 * chance - 1)))
+    return min(policy.max_ms, round(delay * (1 + policy.jitter * (2 * chance - 1))))

@@ -14,7 +14,7 @@ import youyou
 ROOT = Path(youyou.__file__).parent
 LAYERS = {
     "core": (
-        ("config", "randomness", "prompts.tags", "prompts.prompt_texts"),
+        ("config", "randomness", "stopping", "host_exceptions", "prompts.tags", "prompts.prompt_texts"),
         ("ports",),
         ("tools", "history"),
         ("compaction", "profiles", "prompts.skills", "hook_registry", "retry"),

@@ -10,6 +10,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ...core.inputs import check_grace, check_input
+from ...core.stopping import FINAL_STATUSES
 from ...messages.content import Content, UserInput
 from ...messages.events import AgentEvent, TurnResult, TurnStatus
 from ..shared.deadlock import check_run, refuse_waiting
@@ -47,8 +48,7 @@ class RunningTurn:
     @property
     def status(self) -> TurnStatus:
         """Where the turn stands. The final ones are set when the terminal event is queued."""
-        status: TurnStatus = self._turn.context.control.status.value
-        return status
+        return self._turn.context.control.status
 
     @enable_ki_protection
     def cancel(self, *, grace: float | None = None) -> bool:
@@ -72,7 +72,7 @@ class RunningTurn:
             WrongTrioRun: called outside the run that the turn belongs to.
         """
         check_run(self._token, "a turn")
-        return self._turn.context.control.cancel("cancelled", check_grace(grace))
+        return self._turn.cancel("cancelled", check_grace(grace))
 
     @enable_ki_protection
     def steer(self, input: UserInput | Content) -> bool:
@@ -93,6 +93,33 @@ class RunningTurn:
         """Stop reading: the turn runs on, its events are not kept. Sync, idempotent."""
         check_run(self._token, "a turn")
         self._turn.context.events.reader_gone()
+
+    @enable_ki_protection
+    async def wait_status(self, *wanted: TurnStatus) -> TurnStatus:
+        """Wait until the turn has one of these statuses, or is over.
+
+        Synopsis::
+
+            await turn.wait_status(TurnStatus.RUNNING)          # it has left the queue
+            await turn.wait_status(TurnStatus.CANCELLING)       # somebody stopped it, or it is over
+            await turn.wait_status()                            # it is over
+
+        Reads no event: a turn whose buffer is full still waits for its reader. A status that the turn had only for an
+        instant is noticed, too; one that it had before the call is not.
+
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, the turn goes on.
+
+        Returns:
+            The status that ended the wait: one of ``wanted``, or a final one.
+
+        Raises:
+            WouldDeadlock: called from a hook, tool or port that the turn waits for.
+            WrongTrioRun: called outside the run that the turn belongs to.
+        """
+        check_run(self._token, "a turn")
+        if not self._turn.ended.is_set() and self.status not in wanted:
+            refuse_waiting(self._turn.context.lifetime, "turn.wait_status()")
+        return await self._turn.context.control.wait_status({*wanted, *FINAL_STATUSES}.__contains__)
 
     @enable_ki_protection
     async def result(self) -> TurnResult:
@@ -147,7 +174,7 @@ class RunningTurn:
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if not self._turn.ended.is_set():
-            self._turn.context.control.cancel("cancelled")
+            self._turn.cancel("cancelled")
             refuse_waiting(self._turn.context.lifetime, "leaving the turn's block")
         await self._turn.ended.wait()  # noqa: ASYNC102  a cancelled host leaves at once
 

@@ -13,6 +13,7 @@ from typing import final
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ...core.host_exceptions import INTERRUPTS, find_exception
 from ...core.inputs import check_grace, check_input
 from ...messages.chat import TokenUsage
 from ...messages.content import Content, UserInput
@@ -22,7 +23,6 @@ from ..session.requests import CloseSession, OpenedSession, SetTitle, StartTurn
 from ..session.runtime import Runtime
 from ..shared.deadlock import check_run, refuse_waiting
 from ..shared.mailbox import Reply, ask, post, post_and_wait
-from ..shared.user_code import INTERRUPTS, find_exception
 from ..turn.turn_actor import Turn
 from .running_turn import RunningTurn
 
@@ -235,4 +235,4 @@ class Session:
 
 def _disown(answer: Turn | AgentError) -> None:
     if isinstance(answer, Turn):
-        answer.context.control.cancel("dropped")
+        answer.cancel("dropped")

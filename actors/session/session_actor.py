@@ -152,9 +152,7 @@ class SessionActor:
             runtime.pool.jobs,
             state.call_ids,
         )
-        turn = Turn(desk, state, user_input, checkpoint=self.feed.checkpoint, steps=steps)
-        control.on_queued_cancel = turn.end_unstarted
-        return turn
+        return Turn(desk, state, user_input, checkpoint=self.feed.checkpoint, steps=steps)
 
     def _unfinished(self) -> tuple[UserInput, PipelineRun]:
         unfinished = self.state.unfinished
@@ -197,9 +195,9 @@ class SessionActor:
         """Stop what runs and what is queued. Sync; also called by the hard stop."""
         self.clock.ask(grace)
         if self.turn is not None:
-            self.turn.context.control.cancel(reason, grace)
+            self.turn.cancel(reason, grace)
         for turn, _ in self._queue:
-            turn.context.control.cancel(reason, grace)
+            turn.cancel(reason, grace)
 
     def lose(self, error: AgentError) -> None:
         """The session has another owner, or is gone: end it, and leave nothing running. Sync; the recorder calls it."""

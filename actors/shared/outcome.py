@@ -1,7 +1,8 @@
 """How a turn may end: one place decides, synchronously (semantics 6.1).
 
-The first of completed, failed and cancelled wins. A stop also bounds hooks and, with a grace, tools. Touched by the
-turn, by whoever holds its handle and by the session: every method is one sync step.
+The first of completed, failed and cancelled wins. A stop also bounds hooks and, with a grace, tools. The rules and the
+table of states are `core.stopping`'s; this applies them to scopes and clocks. Touched by the turn, by whoever holds its
+handle and by the session: every method is one sync step.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import attrs
 import trio
 from trio_util import AsyncValue
 
+from ...core.stopping import OUTCOMES, Stop, TurnInput, TurnState, Work, deadline, next_state, status_of
 from ...messages.content import UserInput
 from ...messages.errors import AgentError
 from ...messages.events import TurnStatus
@@ -25,34 +27,32 @@ class StopClock:
     """When a stop was asked for, and when what runs is to be cut. Both only move closer."""
 
     hook_timeout: float
-    asked: float = math.inf
-    cut_at: float = math.inf
-    _hooks: dict[Deadline, None] = attrs.Factory(dict)
+    stop: Stop = attrs.Factory(Stop)
+    _hooks: dict[Deadline, float] = attrs.Factory(dict)
     _tools: dict[Deadline, None] = attrs.Factory(dict)
 
     @property
     def stopping(self) -> bool:
         """Whether a stop was asked for."""
-        return self.asked < math.inf
+        return self.stop.asked < math.inf
 
     def ask(self, grace: float | None = None) -> None:
         """Ask to stop. Hooks have their time-out from now on; with ``grace`` all is cut after so many seconds."""
-        now = trio.current_time()
-        self.asked = min(self.asked, now)
-        if grace is not None:
-            self.cut_at = min(self.cut_at, now + max(0.0, grace))
-        for box in self._hooks:
-            box.tighten(min(self.asked + self.hook_timeout, self.cut_at))
+        self.stop = self.stop.asked_for(trio.current_time(), grace)
+        for box, started in self._hooks.items():
+            box.tighten(self._until(Work.HOOK, started))
         for box in self._tools:
-            box.tighten(self.cut_at)
+            box.tighten(self.stop.cut_at)
+
+    def _until(self, work: Work, started: float) -> float:
+        return deadline(work, self.stop, started=started, hook_timeout=self.hook_timeout)
 
     @contextmanager
     def hook(self) -> Iterator[trio.CancelScope]:
         """Around one hook: unbounded until a stop is asked for, then its time-out from the stop or from its start."""
-        box = Deadline()
-        if self.stopping:
-            box.tighten(min(max(self.asked, trio.current_time()) + self.hook_timeout, self.cut_at))
-        self._hooks[box] = None
+        box, started = Deadline(), trio.current_time()
+        box.tighten(self._until(Work.HOOK, started))
+        self._hooks[box] = started
         try:
             with box.scope as scope:
                 yield scope
@@ -70,7 +70,7 @@ class StopClock:
     def tool(self, box: Deadline) -> Iterator[None]:
         """Around a running tool: only a grace cuts it."""
         self._tools[box] = None
-        box.tighten(self.cut_at)
+        box.tighten(self._until(Work.TOOL, trio.current_time()))
         try:
             yield
         finally:
@@ -79,22 +79,46 @@ class StopClock:
 
 @attrs.define(eq=False)
 class TurnControl:
-    """The outcome of one turn."""
+    """The outcome of one turn. ``open_gate``: what holds the turn up behind a slow reader is let go by a stop."""
 
     clock: StopClock
     open_gate: Callable[[], None]
-    status: AsyncValue[TurnStatus] = attrs.Factory(lambda: AsyncValue(TurnStatus.QUEUED))
-    outcome: TurnStatus | None = None
+    state: TurnState = TurnState.QUEUED
+    outcome: TurnStatus | None = None  # what is decided in this state, looked up once: it is asked for at each delta
     reason: str = ""
     error: AgentError | None = None
     steering: list[UserInput] = attrs.Factory(list)
-    on_queued_cancel: Callable[[], None] = lambda: None
+    _shown: AsyncValue[TurnStatus] | None = None  # made for the first who waits for a status
     _scopes: dict[trio.CancelScope, None] = attrs.Factory(dict)
+
+    def _take(self, happened: TurnInput) -> bool:
+        """Go where the table leads. Whether that is another state."""
+        before, self.state = self.state, next_state(self.state, happened)
+        if self.state is before:
+            return False
+        self.outcome = OUTCOMES.get(self.state)
+        if self._shown is not None:
+            self._shown.value = self.status
+        return True
+
+    @property
+    def status(self) -> TurnStatus:
+        """Where the turn stands, as its host sees it."""
+        return status_of(self.state)
+
+    @property
+    def committed(self) -> bool:
+        """Whether the outcome is completed."""
+        return self.outcome is TurnStatus.COMPLETED
+
+    @property
+    def stopping(self) -> bool:
+        """Whether nothing new may start."""
+        return self.outcome is not None
 
     def start(self) -> None:
         """The turn leaves the queue."""
-        if self.outcome is None:
-            self.status.value = TurnStatus.RUNNING
+        self._take(TurnInput.START)
 
     def steer(self, user_input: UserInput) -> bool:
         """Take a message into the running turn, if nothing is decided. True: it is delivered or handed back."""
@@ -112,25 +136,20 @@ class TurnControl:
         """Decide *completed*, if nothing is decided and nothing waits to be delivered. Whether it is completed."""
         # A message that was steered in meanwhile was promised to be delivered: the answer before it is then not the
         # final one.
-        if self.outcome is None and (despite_steering or not self.steering):
-            self.outcome = TurnStatus.COMPLETED
-        return self.outcome is TurnStatus.COMPLETED
+        if despite_steering or not self.steering:
+            self._take(TurnInput.COMMIT)
+        return self.committed
 
     def fail(self, error: AgentError) -> bool:
         """Decide *failed*, if nothing is decided. Whether the outcome is failed."""
-        if self.outcome is None:
-            self.outcome, self.error = TurnStatus.FAILED, error
+        if self._take(TurnInput.FAIL):
+            self.error = error
         return self.outcome is TurnStatus.FAILED
 
     def cancel(self, reason: str, grace: float | None = None) -> bool:
         """Decide *cancelled*, if nothing is decided, and bound what still runs. Whether the outcome is cancelled."""
-        if self.outcome is None:
-            self.outcome, self.reason = TurnStatus.CANCELLED, reason
-            # Read before the status changes: a turn that never left the queue has no task that could end it.
-            queued = self.status.value is TurnStatus.QUEUED
-            self.status.value = TurnStatus.CANCELLING
-            if queued:
-                self.on_queued_cancel()
+        if self._take(TurnInput.CANCEL):
+            self.reason = reason
         # Whatever the outcome: also a stream that has said all, but does not close, is left now.
         for scope in self._scopes:
             scope.cancel(f"the turn was stopped: {reason}")
@@ -145,21 +164,12 @@ class TurnControl:
 
         Whatever was decided, because it is not stored and never will be.
         """
-        self.outcome, self.error = TurnStatus.FAILED, error
+        if self._take(TurnInput.LOSE):
+            self.error = error
         for scope in self._scopes:
             scope.cancel("the session has another owner")
         self.open_gate()
         self.clock.ask(0)
-
-    @property
-    def committed(self) -> bool:
-        """Whether the outcome is completed."""
-        return self.outcome is TurnStatus.COMPLETED
-
-    @property
-    def stopping(self) -> bool:
-        """Whether nothing new may start."""
-        return self.outcome is not None
 
     @contextmanager
     def interruptible(self) -> Iterator[trio.CancelScope]:
@@ -175,8 +185,13 @@ class TurnControl:
             finally:
                 del self._scopes[scope]
 
-    def finish(self) -> TurnStatus:
-        """The final status, set once the terminal event is queued."""
-        final = self.outcome or TurnStatus.CANCELLED
-        self.status.value = final
-        return final
+    def finish(self) -> None:
+        """The terminal event is queued."""
+        self._take(TurnInput.END)
+
+    async def wait_status(self, wanted: Callable[[TurnStatus], bool]) -> TurnStatus:
+        """Wait until the host sees a status that ``wanted`` accepts. A checkpoint."""
+        if self._shown is None:
+            self._shown = AsyncValue(self.status)
+        status: TurnStatus = await self._shown.wait_value(wanted)
+        return status

@@ -15,13 +15,12 @@ from typing import TypeVar
 import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
+from ...core.host_exceptions import INTERRUPTS, find_exception, split_exception
 from ...messages.text import safe_str
 from .lifetime import Lifetime
 
 T = TypeVar("T")
 logger: logging.Logger = logging.getLogger("youyou")
-
-INTERRUPTS = (KeyboardInterrupt, SystemExit)
 
 
 class UserCodeError(Exception):
@@ -32,27 +31,9 @@ class UserCodeError(Exception):
         self.cause = cause
 
 
-def find_exception(
-    exc: BaseException, kind: type[BaseException] | tuple[type[BaseException], ...]
-) -> BaseException | None:
-    """The first exception of this kind in ``exc``, which may be a group."""
-    if isinstance(exc, kind):
-        return exc
-    if isinstance(exc, BaseExceptionGroup):
-        return next((found for item in exc.exceptions if (found := find_exception(item, kind)) is not None), None)
-    return None
-
-
 def split_cancelled(exc: BaseException) -> tuple[BaseException | None, BaseException | None]:
     """The part of ``exc`` that is `trio.Cancelled`, and the rest."""
-    if isinstance(exc, BaseExceptionGroup):
-        return exc.split(trio.Cancelled)
-    return (exc, None) if isinstance(exc, trio.Cancelled) else (None, exc)
-
-
-def only_cancelled(exc: BaseException) -> bool:
-    """Nothing but cancellation."""
-    return split_cancelled(exc)[1] is None
+    return split_exception(exc, trio.Cancelled)
 
 
 # Asking for the deadline is the only public way to tell: a `Cancelled` carries no scope, and one that a tool kept from

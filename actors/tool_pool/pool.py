@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextvars
 import logging
 import math
-from enum import Enum, auto
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,9 @@ import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ...core.host_exceptions import find_exception
 from ...core.ports.protocols import ToolHandler, ToolInput
+from ...core.stopping import CutReason, cut_reason
 from ...core.tools.declaration import ThreadFunction, to_output
 from ...messages.events import ToolOutput
 from ...messages.history import ToolCall
@@ -28,17 +29,10 @@ from ..shared.event_stream import EventStream
 from ..shared.lifetime import Deadline, Lifetime
 from ..shared.mailbox import Reply, close_all
 from ..shared.outcome import TurnControl
-from ..shared.user_code import call_unprotected, find_exception, own_cancellation, to_user_code_error
+from ..shared.user_code import call_unprotected, own_cancellation, to_user_code_error
 from .tool_threads import ToolThreads, reporter
 
 logger: logging.Logger = logging.getLogger("youyou")
-
-
-class CutReason(Enum):
-    """Why a tool was stopped before it was done."""
-
-    TIMED_OUT = auto()
-    INTERRUPTED = auto()
 
 
 @attrs.frozen(eq=False)
@@ -221,8 +215,8 @@ class ToolPool:
         return self._why_cut(run) if run.box.scope.cancel_called else exc
 
     def _why_cut(self, run: _Run) -> CutReason:
-        timed_out = run.started + run.job.timeout
-        cut_at = min(run.job.control.clock.cut_at, self.lifetime.user_code_deadline)
-        return (
-            CutReason.TIMED_OUT if timed_out <= cut_at and trio.current_time() >= timed_out else CutReason.INTERRUPTED
+        return cut_reason(
+            timed_out_at=run.started + run.job.timeout,
+            cut_at=min(run.job.control.clock.stop.cut_at, self.lifetime.user_code_deadline),
+            now=trio.current_time(),
         )

@@ -11,9 +11,9 @@ import trio
 
 from ...core.config import RetryPolicy
 from ...core.randomness import chance, new_id
-from ...core.retry import retry_delay_ms
+from ...core.retry import AfterFailure, after_failure, given_up, retry_delay_ms
 from ...messages.chat import ChatRequest, ReasoningDelta, TextDelta, ToolSpec
-from ...messages.errors import AgentError, EmptyResponse, ErrorCode, MaxToolCallsExceeded
+from ...messages.errors import AgentError, EmptyResponse, MaxToolCallsExceeded
 from ...messages.events import RetryScheduled, TurnStatus
 from ...messages.history import SystemMessage, ToolCall
 from ..shared.model_stream import Response, read_response
@@ -108,7 +108,7 @@ class AgentLoop:
 
     async def _respond(self) -> Response:
         """One answer of the model, with retries. Without ``done`` the turn was stopped meanwhile."""
-        attempt, overflowed = 1, False
+        attempt, compacted = 1, False
         while True:
             # Before the request: what the model is told must be stored, or a crash would leave an answer to nothing.
             await self.context.journal.flush()
@@ -120,14 +120,17 @@ class AgentLoop:
             error = await self._stream(response)
             if error is None or self.context.control.outcome is TurnStatus.CANCELLED:
                 return response
-            if error.code is ErrorCode.CONTEXT_LENGTH_EXCEEDED and not response.visible and not overflowed:
-                overflowed = True
-                await self.compactor.after_overflow(self.assignment.tools, error)
-            elif response.visible or not error.retryable or attempt >= self.assignment.retry.attempts:
-                raise error
-            else:
-                await self._wait(attempt, error)
-                attempt += 1
+            match after_failure(
+                error, self.assignment.retry, attempt=attempt, visible=response.visible, compacted=compacted
+            ):
+                case AfterFailure.COMPACT:
+                    compacted = True
+                    await self.compactor.after_overflow(self.assignment.tools, error)
+                case AfterFailure.RETRY:
+                    await self._wait(attempt, error)
+                    attempt += 1
+                case AfterFailure.GIVE_UP:
+                    raise given_up(error, self.assignment.retry)
 
     async def _stream(self, response: Response) -> AgentError | None:
         """One request. What went wrong is returned; what arrived is kept in any case."""

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 import attrs
 import trio
 
-from ...messages.errors import AgentError, RequestCancelled
+from ...core.stopping import outcome_of_open_call
+from ...core.tools.call_decisions import unreported
+from ...messages.errors import AgentError
 from ...messages.events import ToolCallEnd, ToolOutput
 from ...messages.history import ToolCall, ToolOutcome, ToolResult
 from .turn_context import TurnContext
@@ -64,10 +66,10 @@ class Ledger:
         """Settle what is open and let the results enter history. Sync, so that a ``finally`` can call it."""
         notices = self.context.setup.config.notices
         for entry in self.entries:
-            if entry.result is None and entry.accepted_at is None:
-                self.record_result(entry, notices.skipped_tool, ToolOutcome.SKIPPED)
-            elif entry.result is None:
-                self.record_result(entry, notices.unknown_outcome, ToolOutcome.UNKNOWN)
+            if entry.result is None:
+                outcome = outcome_of_open_call(accepted=entry.accepted_at is not None)
+                skipped = outcome is ToolOutcome.SKIPPED
+                self.record_result(entry, notices.skipped_tool if skipped else notices.unknown_outcome, outcome)
             # A start was announced to the host, so an end must be.
             if entry.accepted_at is not None and not entry.ended:
                 self._end_now(entry, entry.accepted_at)
@@ -77,8 +79,7 @@ class Ledger:
 
     def _end_now(self, entry: Entry, accepted_at: float) -> None:
         assert entry.result is not None
-        cut = RequestCancelled("the turn was cut before the end of the tool was reported")
-        error = cut if entry.result.is_error else None
+        error = unreported(entry.result.is_error)
         duration = round((trio.current_time() - accepted_at) * 1000)
         self.context.events.put(
             self.end_event(entry, ToolOutput(entry.result.content, entry.result.is_error), duration, error)

@@ -13,35 +13,20 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ...core.ports.protocols import ToolHandler
+from ...core.stopping import CutReason
+from ...core.tools.call_decisions import Refusal, aborted, forbidden, judge, unfit_arguments
 from ...core.tools.declaration import batch_is_serial, timeout_of
 from ...messages.chat import StopReason
-from ...messages.errors import (
-    AgentError,
-    HookAborted,
-    InvalidToolArguments,
-    MaxToolCallsExceeded,
-    RequestCancelled,
-    ToolExecutionError,
-    ToolNotFound,
-    ToolTimeout,
-)
+from ...messages.errors import AgentError
 from ...messages.events import ToolCallStart, ToolOutput
-from ...messages.history import ToolCall, ToolOutcome
+from ...messages.history import ToolOutcome
 from ...messages.hook_payloads import AfterToolUse, BeforeToolUse
-from ...messages.text import clean_json, clean_text, safe_str, truncate
+from ...messages.text import clean_text
 from ..shared.mailbox import Reply
-from ..tool_pool.pool import CutReason, ToolJob, ToolRunResult
+from ..tool_pool.pool import ToolJob, ToolRunResult
 from .call_order import CallOrder
 from .ledger import Entry, Ledger
 from .turn_context import TurnContext
-
-
-@attrs.frozen
-class Refused:
-    """A call that is answered with an error and not executed."""
-
-    content: str
-    error: AgentError
 
 
 @attrs.define(eq=False)
@@ -84,7 +69,13 @@ class ToolBatch:
         task_status.started()
         if self.context.control.stopping:
             return
-        refused = self._refusal(entry.call, index)
+        refused = forbidden(
+            entry.call,
+            index=index,
+            allowed=self.allowed,
+            truncated=self.stop_reason is StopReason.LENGTH,
+            offered=self.tools,
+        )
         if refused is None:
             refused = await self._ask_hooks(entry)
         if self.context.control.stopping:
@@ -100,23 +91,7 @@ class ToolBatch:
         finally:
             self._order.leave(index)
 
-    def _refusal(self, call: ToolCall, index: int) -> Refused | None:
-        """What forbids the call before any hook sees it."""
-        if index >= self.allowed:
-            error: AgentError = MaxToolCallsExceeded("not run: the limit of tool calls per turn is reached")
-            return Refused(error.message, error)
-        if self.stop_reason is StopReason.LENGTH:
-            error = InvalidToolArguments(
-                "not run: the response was cut at its length limit, so its arguments may be incomplete; call again"
-            )
-            return Refused(error.message, error)
-        if call.tool_name not in self.tools:
-            known = ", ".join(sorted(self.tools)) or "none"
-            error = ToolNotFound(f"unknown tool {call.tool_name!r}; the available tools are: {known}")
-            return Refused(error.message, error)
-        return None
-
-    async def _ask_hooks(self, entry: Entry) -> Refused | None:
+    async def _ask_hooks(self, entry: Entry) -> Refusal | None:
         """The hooks and the schema. Afterwards ``entry.call`` has the arguments that will run."""
         context, call = self.context, entry.call
         event = BeforeToolUse(
@@ -128,18 +103,11 @@ class ToolBatch:
         )
         outcome = await context.hooks.before(event, context.control.clock)
         if outcome.abort is not None:
-            content = context.setup.config.notices.aborted_tool.format(reason=outcome.abort)
-            return Refused(content, outcome.error or HookAborted(content))
-        if call.raw_arguments is not None and outcome.event.arguments == call.arguments:
-            problem: str | None = (
-                f"the arguments are not a JSON object: {call.raw_arguments[:200]!r}; send one JSON object"
-            )
-        else:
-            problem = context.setup.registry.checkers[call.tool_name].check(outcome.event.arguments)
+            return aborted(outcome.abort, outcome.error, context.setup.config.notices)
         entry.call = attrs.evolve(call, arguments=outcome.event.arguments)
-        return Refused(problem, InvalidToolArguments(problem)) if problem is not None else None
+        return unfit_arguments(call, outcome.event.arguments, context.setup.registry.checkers[call.tool_name])
 
-    async def _refuse(self, entry: Entry, refused: Refused) -> None:
+    async def _refuse(self, entry: Entry, refused: Refusal) -> None:
         self.ledger.record_result(entry, clean_text(refused.content), ToolOutcome.FAILED)
         call = entry.call
         await self.context.emit(ToolCallStart(call.call_id, call.tool_name, call.arguments))
@@ -205,9 +173,10 @@ class ToolBatch:
                 return ToolRunResult(CutReason.INTERRUPTED, 0)
 
     async def _finish(self, entry: Entry, ran: ToolRunResult, timeout_ms: int) -> None:
-        output, outcome, error = self._outcome_of(entry.call, ran, timeout_ms)
-        self.ledger.record_result(entry, output.content, outcome)
         context = self.context
+        judgement = judge(entry.call, ran.outcome, timeout_ms=timeout_ms, notices=context.setup.config.notices)
+        output, error = judgement.output, judgement.error
+        self.ledger.record_result(entry, output.content, judgement.outcome)
         try:
             await context.journal.flush()
         except AgentError as failure:
@@ -224,27 +193,3 @@ class ToolBatch:
         )
         for problem in await context.hooks.after(event, context.control.clock):
             await context.emit_error(problem)
-
-    def _outcome_of(
-        self, call: ToolCall, ran: ToolRunResult, timeout_ms: int
-    ) -> tuple[ToolOutput, ToolOutcome, AgentError | None]:
-        notices = self.context.setup.config.notices
-        match ran.outcome:
-            case ToolOutput() as output:
-                content = truncate(clean_text(output.content), notices.truncated)
-                output = attrs.evolve(output, content=content, metadata=clean_json(output.metadata))
-                if not output.is_error:
-                    return output, ToolOutcome.OK, None
-                return output, ToolOutcome.FAILED, ToolExecutionError(f"tool {call.tool_name!r} says: {content[:500]}")
-            case CutReason.TIMED_OUT:
-                text = notices.timed_out_tool.format(ms=timeout_ms)
-                late = ToolTimeout(f"tool {call.tool_name!r}: {text}; raise its timeout_ms if it needs longer")
-                return ToolOutput(text, True), ToolOutcome.FAILED, late
-            case CutReason.INTERRUPTED:
-                cut = RequestCancelled(f"tool {call.tool_name!r} was cut: its outcome is unknown")
-                return ToolOutput(notices.unknown_outcome, True), ToolOutcome.UNKNOWN, cut
-            case exc:
-                text = truncate(clean_text(f"Tool failed: {safe_str(exc)}"), notices.truncated)
-                failed = ToolExecutionError(f"tool {call.tool_name!r} raised {safe_str(exc)}")
-                failed.__cause__ = exc
-                return ToolOutput(text, True), ToolOutcome.FAILED, failed

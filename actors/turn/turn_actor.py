@@ -15,6 +15,7 @@ from trio.lowlevel import enable_ki_protection
 
 from ...core.profiles.modes import Pipeline, ReAct, SingleShot
 from ...core.prompts.system_prompt import dynamic_prompt
+from ...core.stopping import TurnState
 from ...messages.chat import SystemPrompt
 from ...messages.codec import converter
 from ...messages.content import FileBlock, ImageBlock, UserInput, text_of
@@ -57,10 +58,17 @@ class Turn:
         self.number = number
         self.context.control.start()
 
-    def end_unstarted(self) -> None:
-        """The turn was stopped while it waited in the queue: hand its input back. Sync."""
-        self._announced = self._closed = True
-        self._end((self.user_input,))
+    def cancel(self, reason: str, grace: float | None = None) -> bool:
+        """Stop the turn. Sync, any task. One that waits in the queue ends here and hands its input back.
+
+        Whether the outcome is cancelled.
+        """
+        queued = self.context.control.state is TurnState.QUEUED
+        cancelled = self.context.control.cancel(reason, grace)
+        if queued:
+            self._announced = self._closed = True
+            self._end((self.user_input,))
+        return cancelled
 
     @enable_ki_protection
     async def run(self) -> None:

@@ -117,7 +117,7 @@ def _retry_problems(retry: Any) -> Iterator[AgentError]:
         return
     if not _is_int(retry.attempts) or retry.attempts < 1:
         yield _problem("retry.attempts", retry.attempts, "a positive integer; 1 means no retry")
-    for name in ("base_ms", "max_ms"):
+    for name in ("base_ms", "max_ms", "longest_wait_ms"):
         if not _is_int(value := getattr(retry, name)) or value < 0:
             yield _problem(f"retry.{name}", value, "0 or a positive integer")
     if not _is_number(retry.jitter) or not 0 <= retry.jitter <= 1:

@@ -157,7 +157,6 @@ async def test_a_cancel_with_grace_waits_for_a_locked_database_for_a_stated_time
     assert "not stored" in str(result.error)
 
 
-@PENDING
 @pytest.mark.parametrize("retry_after_ms", [10**12, 3_600_001])
 async def test_a_wait_that_a_server_asks_for_has_a_limit(building, model, retry_after_ms, autojump_clock):
     """The turn fails at once and names the figure."""
@@ -174,7 +173,6 @@ async def test_a_wait_that_a_server_asks_for_has_a_limit(building, model, retry_
     assert str(retry_after_ms) in str(result.error)
 
 
-@PENDING
 def test_jitter_never_exceeds_the_maximum():
     """``max_ms`` is the maximum, whatever chance says."""
     policy = y.RetryPolicy(base_ms=1000, max_ms=2000, jitter=0.1)
