@@ -48,12 +48,15 @@ def host_exception(
         entry_error: why the agent could not be entered.
         cancellation: the class of what is raised in a cancelled scope.
     """
+    # Ctrl-C outranks everything: Trio delivers it once, and a program that swallows it cannot be stopped by its user.
     for place in (interrupt, body, group):
         if place is not None and (found := find_exception(place, INTERRUPTS)) is not None:
             return found
     cancelled, own = split_exception(body, cancellation) if body is not None else (None, None)
     if body is not None and not isinstance(body, Exception) and cancelled is None:
         return body
+    # Before the body's own error: a bug in the runtime may have caused it, and must not hide behind it. The body's
+    # error is then in the cause.
     if crash is not None:
         return _crashed(crash, body if own is not None else None)
     if own is not None:

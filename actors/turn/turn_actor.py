@@ -63,6 +63,7 @@ class Turn:
 
         Whether the outcome is cancelled.
         """
+        # Read before the state changes: a turn that never left the queue has no task that could end it.
         queued = self.context.control.state is TurnState.QUEUED
         cancelled = self.context.control.cancel(reason, grace)
         if queued:
