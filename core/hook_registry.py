@@ -84,6 +84,8 @@ class HookRegistry:
 
     def add(self, event_class: type[Any], tap: Tap) -> None:
         """Put ``tap`` in its place: by stage, after those of the same stage."""
+        # `sorted` is stable: taps of one stage stay in order of registration. A new tuple each time, since a hook that
+        # runs may be iterating over the old one.
         self._taps[event_class] = tuple(sorted((*self.taps(event_class), tap), key=lambda each: each.stage))
 
     def taps(self, event_class: type[Any]) -> tuple[Tap, ...]:
@@ -119,6 +121,7 @@ def interpret_result(event: E, answer: object) -> HookDecision[E]:
     match answer:
         case None | Continue():
             return HookDecision(event)
+        # Before the general case of Abort, whose reason may be anything.
         case Abort(reason=str(reason)):
             return HookDecision(event, clean_text(reason))
         case ContinueWith(event=changed):
@@ -134,11 +137,13 @@ def interpret_result(event: E, answer: object) -> HookDecision[E]:
 
 def _accept(event: E, changed: object) -> E:
     """``event`` with the one field that may differ taken from ``changed``."""
+    # The exact class: a subclass could carry anything past the comparison of fields.
     if type(changed) is not type(event):
         raise PluginError(
             f"{_name(event)}: ContinueWith got {_shown(changed)}; pass attrs.evolve(event, ...) of the event received"
         )
     allowed = CHANGEABLE.get(type(event))
+    # Compared rather than ignored: a plugin that changes a field in vain should learn it.
     others = [name for name in attrs.fields_dict(type(event)) if name != allowed]
     wrong = [name for name in others if _differ(getattr(event, name), getattr(changed, name))]
     if wrong:

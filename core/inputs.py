@@ -41,6 +41,7 @@ def check_input(value: object, model: ModelInfo, skills: Mapping[str, SkillDefin
     """
     user_input = _as_input(value)
     checked = [_check_block(block, model) for block in user_input.content]
+    # Providers refuse a message with a blank text block, even beside an image.
     content = [block for block in checked if not (isinstance(block, TextBlock) and not block.text.strip())]
     if not content:
         raise InvalidInput("the input is empty; write some text, or add an image or a file")
@@ -56,6 +57,7 @@ def check_grace(grace: object) -> float | None:
     """
     if grace is None:
         return None
+    # True is an int, and NaN compares false with everything: a deadline of NaN would never come.
     if isinstance(grace, bool) or not isinstance(grace, int | float) or math.isnan(grace):
         raise InvalidInput(f"grace={grace!r}; pass seconds as a number (0 cuts at once), or None for no cut")
     return float(grace)
@@ -102,15 +104,18 @@ def _check_image(image: ImageBlock, model: ModelInfo) -> ImageBlock:
     if not isinstance(image.data, str):
         raise InvalidInput(f"ImageBlock.data is a {type(image.data).__name__}; pass base64 text")
     _check_base64(image.data)
+    # Only the head is decoded: 20 MiB would block the loop for tens of milliseconds.
     found = _media_type(base64.b64decode(image.data[:_MAGIC_CHARACTERS]))
     if found != image.media_type:
         raise InvalidInput(f"an image says {image.media_type} and its data are {found}; correct one of them")
     if not model.capabilities.vision:
         raise ContentNotSupported(f"model {model.id!r} takes no images; leave them out or use a model with vision")
+    # A new object: content that is refused later is known by identity, and one image may be sent twice.
     return attrs.evolve(image)
 
 
 def _check_base64(data: str) -> None:
+    # The most frequent mistake gets a message of its own.
     if data[:5].lower() == "data:":
         raise InvalidInput("image data begin with 'data:'; pass the part after the comma, without the data URI")
     size = len(data) // 4 * 3 - data.count("=", -2)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from random import Random, SystemRandom
 
+# A context variable, not a module's global: a simulation determines its own program only, while others run beside it.
 randomness: ContextVar[Random] = ContextVar("youyou randomness", default=SystemRandom())  # noqa: B039  has no state
 """Where chance comes from in this context; by default the operating system."""
 

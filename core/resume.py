@@ -91,6 +91,8 @@ def resume(events: Sequence[SessionEvent], notices: Notices) -> Resumed:
 
     Only messages after the newest compaction are looked at; of the others just the type is asked.
     """
+    # One pass over the facts and a second over what lies behind the newest compaction: a long log is not structured
+    # twice.
     facts = _Facts()
     for event in events:
         facts.see(event)
@@ -98,9 +100,12 @@ def resume(events: Sequence[SessionEvent], notices: Notices) -> Resumed:
     return Resumed(
         config=facts.config,
         title=facts.title,
+        # With what had started: only that tells "unknown" from "skipped", and a wrong "skipped" would be run again by
+        # the model.
         history=normalise(messages, notices, facts.started),
         synthetic=_synthetic(messages, notices, facts.started),
         started=frozenset(facts.started),
+        # A log of before turns were stored has inputs only.
         turns=max(facts.turns, facts.inputs if not facts.turns else 0),
         next_sequence=facts.sequence + 1,
         next_seq=facts.seq + 1,
@@ -194,6 +199,7 @@ class _Facts:
             self.record, self.meter = record, {key: self.meter[key] for key in self.meter if key == "ratio"}
 
     def _begin_turn(self, turn_id: str, value: Mapping[str, Any]) -> None:
+        # The larger one: a log that was compacted or copied may begin in the middle.
         self.turns = max(self.turns + 1, _number(value, "number"))
         self._mark(value)
         continued = self.begun.get(str(value.get("continues")), LastTurn(turn_id))
@@ -201,6 +207,7 @@ class _Facts:
 
     def _end_turn(self, turn_id: str, value: Mapping[str, Any]) -> None:
         self._mark(value)
+        # Added up from the turns, since a total that is stored once would be lost with the crash that it is for.
         self.usage += _structured(value.get("usage"), TokenUsage) or TokenUsage()
         if isinstance(meter := value.get("meter"), Mapping):
             self.meter = meter
@@ -212,6 +219,7 @@ class _Facts:
         last, outcome = self.last_turn, _structured(value, StepOutcome)
         if last is None or last.turn_id != turn_id or outcome is None:
             return
+        # By index: a step that a crash had stored twice counts once.
         steps = {step.index: step for step in (*last.steps, outcome)}
         ordered = tuple(steps[index] for index in sorted(steps))
         self._update(attrs.evolve(last, pipeline=value.get("pipeline"), steps=ordered))

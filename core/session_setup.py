@@ -61,6 +61,7 @@ def resolve_setup(registry: Registry, session: SessionConfig) -> SessionSetup:
     """
     profile = resolve_profile(registry.config, registry.tools, registry.profiles, session.domain, session.skill)
     model, provider = model_of(registry, session.model_id or profile.model_id or registry.config.default_model)
+    # A provider refuses a request with tools for a model that has none, so the session goes without rather than fail.
     names = profile.tools if model.capabilities.tool_use else ()
     return SessionSetup(
         registry,

@@ -38,6 +38,7 @@ class TokenUsage:
     """Output tokens spent on reasoning; 0 where the provider does not say."""
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
+        # `sum()` begins with 0: without this a forgotten start value would give an AttributeError far from its cause.
         if not isinstance(other, TokenUsage):
             return NotImplemented
         return TokenUsage(*(a + b for a, b in zip(attrs.astuple(self), attrs.astuple(other), strict=True)))

@@ -24,6 +24,8 @@ from .jsonvalue import JsonArray, JsonObject, json_object, thaw
 
 T = TypeVar("T")
 
+# Not the fields' own converters: they take what a host writes (a single string for a tuple), and a stored value that is
+# wrong must be refused instead.
 converter: cattrs.Converter = cattrs.Converter(prefer_attrib_converters=False)
 """Turns every value class of youyou into plain JSON data and back."""
 
@@ -42,6 +44,7 @@ def _is_attrs(cls: Any) -> bool:
     return attrs.has(get_origin(cls) or cls)
 
 
+# Functions are left out rather than refused, so that a `ToolInput` can be logged.
 def _private(cls: Any) -> dict[str, Any]:
     """Private fields hold the runtime's own functions; they are no data."""
     names = [field.name for field in attrs.fields(get_origin(cls) or cls)]
@@ -64,6 +67,7 @@ def _union_members(cls: Any) -> tuple[Any, ...]:
 
 
 def _is_value_union(cls: Any) -> bool:
+    # Two at least: ``X | None`` is handled by cattrs itself.
     members = [member for member in _union_members(cls) if member is not types.NoneType]
     return len(members) > 1 and all(isinstance(member, type) and attrs.has(member) for member in members)
 
@@ -86,6 +90,7 @@ def _structure_union(cls: Any) -> Callable[[Any, Any], Any]:
 
 @converter.register_unstructure_hook_factory(_is_value_union)
 def _unstructure_union(cls: Any) -> Callable[[Any], Any]:
+    # By the value's own class: the union as a type would leave out the tag that tells its members apart.
     return lambda value: converter.unstructure(value, unstructure_as=type(value))
 
 
@@ -105,6 +110,7 @@ def _error_from_data(data: dict[str, Any], _: Any) -> AgentError:
 
 
 converter.register_unstructure_hook_func(_is_error, _error_to_data)
+# By code and not by class name: a host's own subclass comes back as the class of its code, without importing the host.
 converter.register_structure_hook_func(_is_error, _error_from_data)
 converter.register_unstructure_hook(JsonObject, thaw)
 converter.register_unstructure_hook(JsonArray, thaw)

@@ -68,6 +68,7 @@ def texts(values: str | Iterable[str]) -> tuple[str, ...]:
 
 def blocks(content: Content) -> tuple[ContentBlock, ...]:
     """Any accepted form of content as a tuple of blocks. A plain string is one text block, the empty one none."""
+    # Before anything else: a string is also an iterable, of its characters.
     if isinstance(content, str):
         return (TextBlock(content),) if content else ()
     if isinstance(content, ContentBlock):
@@ -77,6 +78,7 @@ def blocks(content: Content) -> tuple[ContentBlock, ...]:
 
 def text_of(content: Iterable[ContentBlock]) -> str:
     """The plain text among blocks, joined. Reasoning, files and images are left out."""
+    # Joined without a separator: providers stream text in blocks that break anywhere, also within a word.
     return "".join(block.text for block in content if isinstance(block, TextBlock))
 
 

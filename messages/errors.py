@@ -146,6 +146,7 @@ class AgentError(Exception):
         source: ErrorSource | None = None,
         retry_after_ms: int | None = None,
     ) -> None:
+        # The base class has no code, so raising it would produce an error that no table knows.
         if not hasattr(self, "code"):
             raise TypeError("raise one of the subclasses of AgentError, or use AgentError.of(code, message)")
         usual_source, usual_retryable = TABLE.get(self.code, (ErrorSource.AGENT, False))
@@ -181,9 +182,12 @@ class AgentError(Exception):
     def __eq__(self, other: object) -> bool:
         return self._value() == other._value() if isinstance(other, AgentError) else NotImplemented
 
+    # Defining `__eq__` takes the inherited hash away, and exceptions must be hashable: traceback printing keeps a set
+    # of them.
     def __hash__(self) -> int:
         return hash(self._value())
 
+    # The inherited form calls the class with ``args`` alone and would lose the keyword arguments.
     def __reduce__(self) -> tuple[Any, ...]:
         return (_revive, (self.code, self.message, self.retryable, self.source, self.retry_after_ms, details_of(self)))
 

@@ -44,6 +44,7 @@ class UserMessage:
 
 
 def _is_blank(block: ContentBlock) -> bool:
+    # Signed reasoning without text is not blank: the provider that signed it wants it back.
     if isinstance(block, ReasoningBlock) and block.provider_data is not None:
         return False
     return isinstance(block, TextBlock | ReasoningBlock) and not block.text.strip()

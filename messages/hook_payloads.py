@@ -108,6 +108,8 @@ class BeforeCompact(_Payload):
     """Messages in the history before it is compacted."""
     estimated_tokens: int = attrs.field()
     """Estimated size of the next request, in tokens."""
+    # Not in a base class: a compaction may come to be outside a turn, and a field with a default cannot precede those
+    # of this class.
     turn_id: str = attrs.field(default="", kw_only=True)
     """The turn that triggers the compaction."""
 

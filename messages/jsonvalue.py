@@ -16,12 +16,14 @@ from typing import Any, NoReturn
 _ADVICE = "this JSON value is shared and read-only; change a copy of it: {**value, 'key': new} or [*values, new]"
 
 
+# A subclass of dict, not a Mapping: SDKs and `json` look for exactly dict and list.
 class JsonObject(dict[str, Any]):
     """A read-only dict of JSON values."""
 
     def __hash__(self) -> int:  # type: ignore[override]  # a dict has none because it can change; this one cannot
         return hash(frozenset(self.items()))
 
+    # By default pickle fills a dict item by item, which this one refuses.
     def __reduce__(self) -> tuple[Any, ...]:
         return (freeze, (dict(self),))
 
@@ -61,6 +63,7 @@ def freeze(value: Any, _room: int = DEEPEST) -> Any:
     Raises:
         ValueError: it is nested deeper than `DEEPEST`.
     """
+    # What is frozen already is frozen all the way down: passing a value on costs nothing, however large it is.
     if isinstance(value, JsonObject | JsonArray) or not isinstance(value, Mapping | list | tuple):
         return value
     if not _room:

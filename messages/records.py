@@ -58,6 +58,7 @@ class SessionSummary:
 
 
 # Not plain tuple: mypy cannot see through a generic converter.
+# A storage hands over whatever collection it has.
 def _summaries(values: Iterable[SessionSummary]) -> tuple[SessionSummary, ...]:
     return tuple(values)
 

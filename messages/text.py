@@ -26,8 +26,11 @@ _SHOWN_MEMBERS = 5
 
 def clean_text(text: str) -> str:
     """``text`` without lone surrogates: each becomes U+FFFD; two that belong together become their character."""
+    # Two quick ways out: almost every text is clean, and both run at the speed of the codec.
     if text.isascii() or _is_encodable(text):
         return text
+    # Through UTF-16, because two lone surrogates that follow each other are one character there; providers split them
+    # over two deltas.
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -45,6 +48,7 @@ def clean_value(value: T) -> T:
     return cleaned
 
 
+# Cleaning tells: a second walk of the same shape would be a second place to forget a type.
 def has_surrogates(value: object) -> bool:
     """Whether any text in ``value`` cannot be encoded."""
     return _clean(value) is not value
@@ -56,6 +60,7 @@ def _clean(value: Any) -> Any:
     if isinstance(value, Mapping):
         return _clean_object(value)
     if isinstance(value, list | tuple):
+        # Built and compared by identity, so that a clean value comes back as the same object and is not copied.
         items = [_clean(item) for item in value]
         return value if _same(items, value) else freeze(items) if isinstance(value, list) else tuple(items)
     if attrs.has(type(value)):
@@ -121,6 +126,7 @@ def safe_str(error: BaseException) -> str:
 def _describe(error: BaseException) -> str:
     name = _name(error)
     if not isinstance(error, BaseExceptionGroup):
+        # `str.__str__`, because `str()` may return a subclass with methods of its own.
         message = _shorten(str.__str__(str(error)))
         return f"{name}: {message}" if message else name
     members = [safe_str(member) for member in error.exceptions[:_SHOWN_MEMBERS]]

@@ -34,6 +34,7 @@ class CircuitBreaker:
         """The occasion that was allowed failed."""
         self._failures += 1
         if self._failures >= self.limit:
+            # Bounded before shifting: after years of failures the shift itself would be the problem.
             doublings = min(self._failures - self.limit, self.longest_pause.bit_length())
             self._to_pass_over = min(self.pause << doublings, self.longest_pause)
 

@@ -29,6 +29,7 @@ def clip(text: str, keep: int) -> str:
     notice = CLIPPED.format(count=len(text) - keep)
     if len(text) <= max(keep, 0) + len(notice):
         return text
+    # More of the head: what a text is about stands there; but errors and totals stand at the end.
     head = int(max(keep, 0) * _HEAD_SHARE)
     tail = max(keep, 0) - head
     return f"{text[:head]}{notice}{text[len(text) - tail :]}"
@@ -48,6 +49,7 @@ def shrink_items(history: Sequence[Message], budget: int, size: MessageSize) -> 
     """
     newest = newest_input(history)
     sizes = [size(message) for message in history]
+    # It alone is too large: then it must shrink like the rest, or nothing could be sent at all.
     if newest is not None and sizes[newest] > budget:
         newest = None
     rest = budget - (sizes[newest] if newest is not None else 0)
@@ -78,6 +80,7 @@ def _until_small(whole: T, tokens: int, size: Callable[[T], int], smaller: Calla
     """``smaller(share)`` for the first share of a falling series that is small enough, or the smallest there is."""
     if (now := size(whole)) <= tokens:
         return whole
+    # A guess from the average, then smaller until it fits: tokens are not spread evenly over a text.
     share = max(0, tokens) / max(1, now)
     for _ in range(_TRIES):
         if size(small := smaller(share)) <= tokens:
@@ -102,6 +105,7 @@ def _clipped_block(block: ContentBlock, share: float) -> ContentBlock:
     match block:
         case TextBlock() | FileBlock():
             return attrs.evolve(block, text=_share_of(block.text, share))
+        # Signed reasoning with one character changed is refused by the provider that signed it.
         case ReasoningBlock(provider_data=None):
             return attrs.evolve(block, text=_share_of(block.text, share))
         case _:

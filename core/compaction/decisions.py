@@ -32,6 +32,7 @@ KEPT_SHARE = 0.2
 
 def needs_compaction(estimate: int, window: int, threshold: float) -> bool:
     """Whether a request of ``estimate`` tokens is over the threshold of the window."""
+    # The threshold leaves room for the answer, and for an estimate that is too low.
     return estimate > threshold * window
 
 
@@ -80,9 +81,12 @@ def split_history(history: Sequence[Message], keep_tokens: int, size: MessageSiz
     cut = pieces(history, is_marker)
     request = piece_at(cut, newest_input(history))
     first = _worth_cutting(history, _first_kept(history, cut, keep_tokens, size, request))
+    # The cut falls inside the newest turn: its request goes into both halves, for the model that summarises and for the
+    # one that goes on.
     inside = request.stop <= first if request else False
     repeated = tuple(history[request.start : request.stop]) if inside else ()
     old = tuple(history[:first])
+    # Nothing would be summarised but the request itself.
     if len(old) == len(repeated):
         return None
     return Split(old, (*repeated, *history[first:]), sum(map(size, old)) - sum(map(size, repeated)))
@@ -103,6 +107,7 @@ def _first_kept(
 
 
 def _worth_cutting(history: Sequence[Message], cut: int) -> int:
+    # Summarising a summary alone gains nothing and loses detail each time.
     return 0 if all(map(is_marker, history[:cut])) else cut
 
 

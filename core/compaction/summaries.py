@@ -46,6 +46,7 @@ def check_summary(
         return "the model called a tool instead of writing a summary"
     if not text.strip():
         return "the summary is empty"
+    # A small model sometimes answers with the conversation itself: that would grow what should shrink.
     if (tokens := count(text)) >= replaced_tokens:
         return f"the summary is longer ({tokens} tokens) than what it replaces ({replaced_tokens} tokens)"
     return None
@@ -66,6 +67,7 @@ def summary_request_messages(
 
 def render_within(old: Sequence[Message], room: int, count: TextCounter) -> str:
     """``old`` as text of at most ``room`` tokens, if need be without its oldest rounds. An earlier summary stays."""
+    # The earlier summary is all that is left of what it replaced: it goes last.
     earlier = 1 if old and is_summary(old[0]) else 0
     whole = render(old)
     if count(whole) <= room:
@@ -83,6 +85,7 @@ def _newest_rounds(old: Sequence[Message], room: int, count: TextCounter) -> str
             break
         room, first = room - tokens, piece.start
         texts.append(text)
+    # Not even one round fits: a part of the newest is better than nothing.
     if not texts and old:
         newest = pieces(old)[-1]
         first = newest.start

@@ -25,12 +25,14 @@ def truncate_history(history: Sequence[Message], budget: int, size: MessageSize)
     cut = pieces(history, is_marker)
     request = piece_at(cut, newest_input(history))
     note = SystemMessage(EARLIER_REMOVED)
+    # The request is paid for first, since it is kept whatever the budget is.
     room = budget - size(note) - _size(history, request, size)
     first = _first_kept(history, cut, request, room - _reserved(history, budget, size), size)
     if not first or all(is_marker(message) for message in history[:first]):
         return tuple(history)
     kept = history[first:] if first <= request.start else [*history[request.start : request.stop], *history[first:]]
     left = budget - size(note) - sum(map(size, kept))
+    # Decided last, with what is left: the newest rounds matter more than the oldest summary.
     summary = history[:1] if is_summary(history[0]) and size(history[0]) <= left else ()
     return (*summary, note, *kept)
 

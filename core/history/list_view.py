@@ -30,6 +30,7 @@ class ListView(Sequence[T_co]):
         return self._length
 
     def __iter__(self) -> Iterator[T_co]:
+        # Bounded by the length at the time of the view: the list may grow while it is being read.
         return islice(self._items, self._length)
 
     @overload

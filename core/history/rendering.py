@@ -32,6 +32,7 @@ def render_message(message: Message) -> str:
         case UserMessage():
             return f"User: {_blocks(message.content)}"
         case AssistantMessage(status=MessageStatus.INCOMPLETE):
+            # Said, because a summary that takes half an answer for a whole one would be wrong in the next turn.
             return f"Assistant (interrupted): {_blocks(message.content)}"
         case AssistantMessage():
             text = _blocks(message.content)

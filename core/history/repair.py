@@ -37,6 +37,8 @@ def normalise(
         started: ids of the calls that began to run. A call without result is "outcome unknown" if it is among
             them, otherwise "skipped". None: nothing is known, so every one is "outcome unknown".
     """
+    # Two passes: which call a result belongs to is known only when all of them are in place, since logs hold results in
+    # order of completion, and a crash may have stored a result after later messages.
     log = arrange(history)
     return tuple(message for entry in log for message in _emit(entry, notices, started))
 
@@ -66,6 +68,7 @@ def arrange(history: Iterable[Message]) -> list[Response | Message]:
     """Pass one: responses put together and results given to their calls, in the order of the log."""
     arranging = _Arranging()
     for message in history:
+        # A log of another version, or of a hand-written storage, may hold what today's boundary refuses.
         arranging.take(clean_value(message))
     return arranging.log
 
@@ -83,6 +86,7 @@ class _Arranging:
         nameless, self._nameless = self._nameless, None
         match message:
             case AssistantMessage():
+                # Providers refuse a blank assistant message. Its calls, if it has any, stand on their own.
                 if not message.blank:
                     self._assistant_place(message.response_id).assistant = message
             case ToolCall():
@@ -94,6 +98,7 @@ class _Arranging:
 
     def _assistant_place(self, response_id: str) -> Response:
         known = self._by_response_id.get(response_id)
+        # One response may have been written as calls first, when its text came last.
         return known if known is not None and known.assistant is None else self._begin(response_id)
 
     def _call_place(self, response_id: str, nameless: Response | None) -> Response:
@@ -121,6 +126,8 @@ class _Arranging:
         waiting = self._waiting.get(result.call_id)
         if not waiting:
             return
+        # The latest response with this id: providers that number calls anew in each response repeat ids, and a result
+        # comes soon after its call.
         entry = waiting.pop().first_unanswered(result.call_id)
         if entry is not None:
             entry.result = _renamed(result, entry.call.call_id)
@@ -129,6 +136,7 @@ class _Arranging:
         named = bool(call_id.strip())
         stem = call_id if named else "call"
         unique = call_id
+        # A number behind the id that was there: the repaired history must be the same each time, so nothing random.
         while not named or unique in self._ids:
             named = True
             self._numbers[stem] = number = self._numbers.get(stem, 1) + 1
@@ -151,6 +159,7 @@ def _emit(entry: Response | Message, notices: Notices, started: Container[str] |
 
 def missing_result(entry: CallEntry, notices: Notices, started: Container[str] | None) -> ToolResult:
     """The result of a call that never got one: "outcome unknown" if it may have run, otherwise "skipped"."""
+    # The id as the log has it: ``tool_started`` was stored before anything was renamed.
     if started is None or entry.original_id in started:
         return ToolResult(entry.call.call_id, clean_value(notices.unknown_outcome), ToolOutcome.UNKNOWN)
     return ToolResult(entry.call.call_id, clean_value(notices.skipped_tool), ToolOutcome.SKIPPED)

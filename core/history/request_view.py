@@ -43,6 +43,8 @@ class Derivation:
     def view(self, source: list[Message]) -> Sequence[Message]:
         """What ``source`` makes of a request now. O(1) for each message that is new in it."""
         if self._taken < len(source):
+            # From the beginning, which is O(history), but only when a result comes after a note was derived: once per
+            # stop.
             if self._noted_last is not None and _belongs(source[self._taken], self._noted_last):
                 self._begin_anew()  # more of an interrupted response came after all: its note moves behind it
             for index in range(self._taken, len(source)):
@@ -50,6 +52,7 @@ class Derivation:
             self._taken = len(source)
             self._noted_last = self._interrupted
             self._note()
+        # A view, so that what a provider keeps of an earlier request never changes under it.
         return ListView(self._items)
 
     def _begin_anew(self) -> None:
@@ -69,6 +72,7 @@ class Derivation:
 
     def _derived(self, message: Message) -> Message:
         match message:
+            # As the user's words: those models refuse system messages, and leaving a note out would hide what happened.
             case SystemMessage() if not self._capabilities.system_messages:
                 return UserMessage(message.content)
             case UserMessage() if id(message) in self._refused:

@@ -35,6 +35,7 @@ class _Awaiting:
 
     def __init__(self, history: Sequence[Message]) -> None:
         self.open = 0
+        # Counted beforehand: a call whose result never comes must not keep the rest of history in one segment.
         self._later = Counter(message.call_id for message in history if isinstance(message, ToolResult))
         self._calls: Counter[str] = Counter()
 
@@ -54,6 +55,7 @@ class _Awaiting:
 def _continues(previous: Message, message: Message, apart: Callable[[Message], bool]) -> bool:
     match message:
         case ToolCall():
+            # By response: two answers of the model that follow each other may be cut apart.
             return isinstance(previous, AssistantMessage | ToolCall) and previous.response_id == message.response_id
         case ToolResult():
             return isinstance(previous, ToolCall | ToolResult)

@@ -64,10 +64,12 @@ class SendabilityCheck:
             return f"a call of {call.tool_name} has no id"
         if call.call_id in self._ids:
             return f"call id {call.call_id!r} is used twice"
+        # A call of another response while one is unanswered: providers want all results before the next response.
         if self._open and call.response_id != self._response_id:
             return self.unanswered_problem()
         if call.response_id and call.response_id != self._response_id:
             self._begun_by_call.add(call.response_id)
+        # Ids stay taken after their results: providers refuse a request in which one id stands twice.
         self._ids.add(call.call_id)
         self._open[call.call_id] = call
         self._response_id = call.response_id

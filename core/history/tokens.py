@@ -39,6 +39,7 @@ def estimate_text(text: str) -> int:
     """
     if text.isascii():
         return (len(text) + 3) // 4
+    # By the lengths of encodings instead of a loop over characters: much faster, and it counts the same.
     one_byte = len(text.encode("ascii", "ignore"))
     four_byte = len(text.encode("utf-16-le", "surrogatepass")) // 2 - len(text)
     others = len(text) - one_byte - four_byte
@@ -127,6 +128,7 @@ class TokenMeter:
 
     def reset(self, messages: Iterable[Message]) -> None:
         """History was replaced: what was reported no longer fits, what was learnt about the tokenizer stays."""
+        # The ratio stays: it says how this model's tokenizer compares with the estimate, whatever the history is.
         self._sent = self._last = None
         self._history = 0
         for message in messages:
@@ -164,6 +166,7 @@ class TokenMeter:
         if sent is None or not tokens:
             return
         self._last = _Reported(tokens, *sent)
+        # Bounded: a provider that reports nonsense once must not make every later request look empty or endless.
         self._ratio = min(max(tokens / max(1, sum(sent)), _LOWEST_RATIO), _HIGHEST_RATIO)
 
     def learnt(self) -> dict[str, float]:
@@ -184,6 +187,7 @@ class TokenMeter:
                 self._last = _Reported(tokens, history, fixed)
 
     def _fixed_estimate(self, system: SystemPrompt, tools: Sequence[ToolSpec]) -> int:
+        # Compared by value: the prompt is built anew in each turn and mostly equal.
         if self._fixed is None or self._fixed[0] != system or self._fixed[1] != tools:
             self._fixed = (system, tools, fixed_tokens(system, tools, self._count))
         return self._fixed[2]
@@ -194,6 +198,7 @@ class TokenMeter:
         try:
             return max(0, int(self.counter(text)))
         except Exception as error:
+            # Once is enough: asking again for each message would cost an exception each.
             self.counter_error = error
             return estimate_text(text)
 

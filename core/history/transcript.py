@@ -44,6 +44,7 @@ class Transcript:
         message = clean_value(message)
         self._log.append(message)
         self.meter.add(message)
+        # Once something cannot be sent as it is, the sendable form is derived anew when it is next asked for.
         if not self._broken:
             self._sendable.append(message)
             self._broken = self._check.see(message) is not None
@@ -86,7 +87,9 @@ class Transcript:
         self._check = SendabilityCheck()
         self._broken = False
         self._derivations.clear()
+        # Before appending: each append measures its own message.
         self.meter.reset(())
+        # By identity, which is safe only while the dict holds the messages: ids of freed objects come again.
         kept = {id(self.append(message)) for message in messages}
         self._refused = {key: message for key, message in self._refused.items() if key in kept}
 

@@ -75,6 +75,7 @@ def _known(memory: Memory) -> str:
 
 
 def _conversation(messages: Sequence[Message], room: int, count: TextCounter) -> str:
+    # The usual case, and rendering twice would cost more than looking.
     if count(whole := render(messages)) <= room:
         return whole
     return render_within(shrink_items(messages, room, lambda message: message_tokens(message, count)), room, count)
@@ -93,10 +94,12 @@ def decide(
     An item with the id of a memory shown in this namespace replaces its content, and ``created_at`` is kept. Any other
     id is ignored and the memory is new. Content that is known already only gets a new time stamp.
     """
+    # Only what was shown: an id that a conversation talks the model into naming must not overwrite another memory.
     known = {memory.id: memory for memory in shown if memory.namespace == namespace}
     saved: dict[str, Memory] = {}
     for item in items:
         memory = _decide_one(item, {**known, **saved}, lambda: Memory(new_id(), namespace, "", created_at=now))
+        # Equal content only gets a new time: a model that repeats a note must not change whose and whence it is.
         if memory.content != item.content:
             memory = attrs.evolve(memory, content=item.content, source=source, tags=item.tags)
         saved[memory.id] = attrs.evolve(memory, updated_at=now)

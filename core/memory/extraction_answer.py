@@ -45,6 +45,7 @@ def parse_answer(text: str) -> Extraction:
     answers = list(_arrays(_THINKING.sub("", text)))
     if not answers:
         return Extraction(problem="the answer holds no JSON array of notes")
+    # The last one that holds something: models first think aloud, with examples, and then answer.
     entries: list[Any] = next((entries for entries in reversed(answers) if entries), [])
     items = tuple(item for entry in entries if (item := _item(entry)) is not None)[:MAX_ITEMS]
     if entries and not items:
@@ -56,6 +57,7 @@ def _arrays(text: str) -> Iterator[list[Any]]:
     """Every array of notes that ``text`` holds, outermost only."""
     broken = False
     position = 0
+    # Bounded: each try may scan to the end of the text.
     for _ in range(_MAX_TRIES):
         if (begin := _BEGIN.search(text, position)) is None:
             return

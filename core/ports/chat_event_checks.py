@@ -29,6 +29,7 @@ def checked(event: object) -> ChatEvent:
         case ReasoningDelta(text=str(text)):
             return ReasoningDelta(clean_text(text))
         case ToolCall(call_id=str() | None, tool_name=str(), raw_arguments=str() | None):
+            # `evolve` runs the field's converter again, which freezes arguments that a provider has changed since.
             return clean_value(attrs.evolve(event, call_id=event.call_id or ""))
         case ChatError(message=str(), retryable=bool(), retry_after_ms=int() | float() | None):
             return attrs.evolve(event, code=_code(event), retry_after_ms=_wait(event))

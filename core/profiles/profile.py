@@ -147,6 +147,7 @@ def resolve_profile(
     mode, mode_origin = _nearest([(each.id, each.mode) for each in layers], _REACT)
     budget, budget_origin = _nearest([(each.id, _budget(each, mode_origin)) for each in layers], Budget())
     model_id, model_origin = _nearest([(each.id, each.model_id) for each in layers], config.default_model)
+    # Resolved after the mode, since the mode decides whether there are tools at all.
     brought = {} if isinstance(mode, SingleShot) else _tools(tools, layers)
     said = {each.id: each.instructions for each in layers if each.instructions and each.instructions.strip()}
     if budget.max_tool_calls is None:
@@ -174,6 +175,7 @@ def _nearest(settings: Sequence[tuple[str, T | None]], default: T) -> tuple[T, s
 
 def _budget(profile: AgentProfile, mode_origin: str | None) -> Budget | None:
     """A layer's own budget, or the one inside its mode if that is the mode that counts."""
+    # A budget inside a mode that another layer replaced has gone with that mode.
     if profile.budget is None and isinstance(profile.mode, ReAct) and profile.id == mode_origin:
         return profile.mode.budget
     return profile.budget
@@ -185,6 +187,7 @@ def _tools(tools: Mapping[str, ToolHandler], layers: Sequence[AgentProfile]) -> 
     for layer in layers:
         for name in _named(tools, layer):
             brought.setdefault(name, layer.id)
+    # Only exclusions: then all tools but those. A profile that names none must not take all of them away.
     anything_named = any(each.tools is not None or each.require_tags for each in layers)
     excluded = {name for each in layers for name in each.exclude_tools}
     return {

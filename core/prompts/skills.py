@@ -64,7 +64,9 @@ def triggered(text: str, skills: Iterable[str]) -> tuple[str, ...]:
     A trigger is ``/name`` at the start or after white space, followed by white space, punctuation or the end. Code,
     fenced or inline, never triggers; nor does an unknown name, a path or an address.
     """
+    # ``/commit-all`` must not trigger ``commit``.
     longest_first = sorted(skills, key=len, reverse=True)
+    # A path or a command in a code block is quoted, not meant.
     prose = _without_code(text)
     found = (_name_at(prose, match.end(), longest_first) for match in _SLASH.finditer(prose))
     return tuple(dict.fromkeys(name for name in found if name))
@@ -130,6 +132,8 @@ def _spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     runs = list(_TICKS.finditer(text, start, end))
     closing: dict[int, int] = {}
     latest: dict[int, int] = {}
+    # From the back, so that each run finds its partner in one look-up: searching forward from each would be quadratic
+    # in hostile text.
     for index in reversed(range(len(runs))):
         length = len(runs[index][0])
         closing[index] = latest.get(length, 0)

@@ -87,6 +87,7 @@ def _plugin_lines(plugins: Iterable[Plugin]) -> Iterator[str]:
 
 def _line(name: str, display_name: str, description: str) -> str:
     """An entry on one line, so that its text cannot pass for another entry."""
+    # A line break in a description would begin what looks like another entry.
     return " ".join(f"- {name} ({display_name}): {description}".split())
 
 

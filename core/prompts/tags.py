@@ -19,4 +19,5 @@ def fence(tag: str, text: str, **attributes: str) -> str:
 
 def escape(tag: str, text: str) -> str:
     """``text`` in which nothing reads as an opening or closing ``tag``, in whatever case and with whatever space."""
+    # Whatever could be read as the tag, not only its exact form: models are lenient readers.
     return re.sub(rf"<(?=\s*/?\s*{re.escape(tag)}(?![\w-]))", "&lt;", text, flags=re.IGNORECASE)

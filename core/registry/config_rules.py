@@ -66,6 +66,8 @@ def checked_session(config: object) -> SessionConfig:
         raise problem
     config = clean_value(config)
     try:
+        # By a round trip, not by looking at types: what comes back unequal would make a resumed session differ from a
+        # live one.
         same = from_json(SessionConfig, to_json(config)) == config
     except Exception:
         same = False
@@ -137,6 +139,7 @@ def _notice_problems(notices: Any) -> Iterator[AgentError]:
 
 def _can_be_filled(text: str, placeholder: str) -> bool:
     try:
+        # Tried now: a notice with a wrong placeholder would fail in the `finally` that gives a call its result.
         text.format(**{placeholder: 0})
     except (LookupError, ValueError, AttributeError, TypeError):
         return False
@@ -144,6 +147,7 @@ def _can_be_filled(text: str, placeholder: str) -> bool:
 
 
 def _is_int(value: object) -> bool:
+    # True would pass for 1, and ``attempts=True`` is a mistake.
     return isinstance(value, int) and not isinstance(value, bool)
 
 

@@ -43,6 +43,7 @@ _MISSING = object()
 def shape_problem(part: Part, value: Any) -> InvalidConfig | None:
     """The first thing that ``value`` lacks to be such a part, as an error that says what to write."""
     kind = type(value).__name__
+    # A class has the methods as well and would pass all that follows.
     if isinstance(value, type):
         return InvalidConfig(f"{part} {value.__name__!r} is a class; register an object: {value.__name__}(...)")
     if part in _VALUES and not isinstance(value, _VALUES[part]):
@@ -69,6 +70,7 @@ def _attribute_problem(part: Part, value: Any, kind: str) -> InvalidConfig | Non
 
 def _read(value: object, name: str) -> Any:
     try:
+        # Properties run code of the host's, and one that raises is as good as missing.
         return getattr(value, name, _MISSING)
     except Exception:
         return _MISSING

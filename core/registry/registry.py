@@ -55,6 +55,7 @@ def validate(registrations: Registrations) -> Registry:
     if problems:
         first, *others = problems
         for other in others:
+            # As notes and not as a group: a host catches `NameConflict`, not a group with one in it.
             first.add_note(str(other))
         raise first
     return registry
@@ -75,6 +76,7 @@ def _registry(config: AgentConfig, findings: Findings) -> Registry:
     findings.check_profiles(profiles, tools, models)
     return Registry(
         config=config,
+        # Read-only from here on: sessions that are open must not see a tool that comes later.
         providers=tuple(entry.value for entry in providers.values()),
         models=MappingProxyType(models),
         tools=_values(tools),

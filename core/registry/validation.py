@@ -31,6 +31,7 @@ from .registration import Part, Registration, Registrations
 
 Named = Mapping[str, Registration]
 
+# The common denominator of the APIs: each refuses other names with an error that does not say which tool.
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _SKILL_NAME = re.compile(r"[^\s/]+")
 
@@ -49,12 +50,14 @@ class Findings:
         return [error for _, error in sorted(self._problems, key=lambda problem: problem[0])]
 
     def _report(self, entry: Registration, *errors: AgentError) -> None:
+        # By position, so that the first problem reported is the first line that the reader wrote.
         position = self.registrations.entries.index(entry)
         self._problems += [(position, error) for error in errors]
 
     def _drop(self, entry: Registration, error: AgentError) -> None:
         """Report what is not used any further. The models of a dropped provider are unknown, not missing."""
         self._report(entry, error)
+        # With a provider dropped, "model not registered" would be a complaint about the consequence of another mistake.
         self._models_known &= entry.part is not Part.PROVIDER
 
     def check_config(self) -> None:
@@ -103,6 +106,7 @@ class Findings:
     def _add_models(self, entry: Registration, models: dict[str, tuple[ModelInfo, ModelProvider]]) -> None:
         provider = entry.value
         try:
+            # Code of the host's: it may raise, or give a generator.
             offered = list(provider.models())
         except Exception as error:
             self._models_known = False

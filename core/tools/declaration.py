@@ -143,6 +143,7 @@ class Tool(ToolHandler):  # said, as a type checker cannot match a converted fie
     """Name that a front end shows. None: ``name``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # So that a decorated function can still be called, and tested, as the function that it was.
         call = self.execute.call if isinstance(self.execute, ThreadFunction) else self.execute
         return getattr(call, "function", call)(*args, **kwargs)
 
@@ -259,6 +260,7 @@ def to_output(value: object) -> ToolOutput:
 
 def _json_text(value: object) -> str:
     if inspect.iscoroutine(value):
+        # A coroutine that is never awaited warns later, in a place that says nothing about the tool.
         value.close()
         raise TypeError("the tool returned a coroutine: declare it 'async def', or await inside")
     try:
@@ -287,6 +289,7 @@ def tags_of(handler: ToolHandler) -> tuple[str, ...]:
     return texts(getattr(handler, "tags", None) or ())
 
 
+# Unknown tools do not count: they are refused without running.
 def batch_is_serial(calls: Iterable[ToolCall], tools: Mapping[str, ToolHandler]) -> bool:
     """Whether these calls run one after the other: any of them has side effects (semantics 8)."""
     return any(call.tool_name in tools and tools[call.tool_name].mutating for call in calls)

@@ -51,6 +51,7 @@ def _google_lines(lines: list[str]) -> Iterator[tuple[bool, str]]:
     for line in lines:
         indent = len(line) - len(line.lstrip())
         if line.strip() and indent == 0:
+            # The first line of a section sets its indentation: a deeper one continues the entry above.
             inside, first_indent = bool(_SECTION.match(line)), 0
         elif inside and line.strip():
             first_indent = first_indent or indent

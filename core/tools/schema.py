@@ -26,6 +26,7 @@ _SHOWN_CHARACTERS = 300
 
 def full_schema(parameters: Any) -> dict[str, Any]:
     """``parameters`` as APIs want them: an object schema, also for a tool without parameters."""
+    # Some APIs refuse a tool whose schema lacks ``type`` or ``properties``, also when it has no parameters.
     return {**NO_PARAMETERS, **(parameters or {})}
 
 
@@ -45,6 +46,8 @@ class ArgumentChecker:
     @_validator.default
     def _compile(self) -> jsonschema_rs.Validator:
         try:
+            # Without a retriever of ours it would fetch ``$ref`` over the network: a schema from a plugin must not make
+            # requests.
             return jsonschema_rs.validator_for(self._schema, retriever=_refuse)
         except (ValueError, TypeError, RecursionError) as error:
             reason = _short(str(error).splitlines()[0])
@@ -53,6 +56,7 @@ class ArgumentChecker:
     def check(self, arguments: Any) -> str | None:
         """None if they fit; otherwise what is wrong, where, and what is expected, said to the model."""
         try:
+            # The first few: a list of a thousand wrong items would fill the model's window with complaints.
             errors = list(islice(self._validator.iter_errors(arguments), _SHOWN_ERRORS))
         except (ValueError, TypeError, RecursionError) as error:
             return f"The arguments for tool '{self.tool}' are no JSON object: {_short(str(error))}"

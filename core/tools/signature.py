@@ -101,6 +101,7 @@ def _parameters(function: Callable[..., Any], tool: str) -> list[inspect.Paramet
 
 def _hints(function: Callable[..., Any], tool: str) -> dict[str, Any]:
     """Resolved hints of the parameters only: a return type that exists for the type checker alone does no harm."""
+    # Hints are resolved where the innermost function was written: a decorator's module does not know the names.
     inner: Any = inspect.unwrap(function)
     while hasattr(inner, "func"):
         inner = inspect.unwrap(inner.func)
@@ -108,6 +109,7 @@ def _hints(function: Callable[..., Any], tool: str) -> dict[str, Any]:
         inner = getattr(inner, "__func__", None) or type(inner).__call__
     try:
         annotations = getattr(inner, "__annotations__", {})
+        # The return type may exist for type checkers alone, under ``if TYPE_CHECKING``.
         own = {name: hint for name, hint in annotations.items() if name != "return"}
         scope = getattr(inner, "__globals__", {})
         return get_type_hints(SimpleNamespace(__annotations__=own), globalns=scope, include_extras=True)
@@ -140,6 +142,7 @@ def _schema(parameters: list[Parameter], tool: str) -> JsonObject:
         "type": "object",
         "properties": {parameter.name: _property(parameter, schema) for parameter, schema in pairs},
         "required": [parameter.name for parameter in parameters if parameter.required],
+        # Models invent arguments; one that is silently dropped is worse than an error that they can correct.
         "additionalProperties": False,
     }
     return json_object(schema | ({"$defs": definitions} if definitions else {}))
@@ -162,6 +165,7 @@ def _convert(argument: Any, hint: Any) -> Any:
         return msgspec.convert(argument, hint)
     except msgspec.ValidationError:
         # JSON Schema counts 3.0 as an integer, msgspec does not.
+        # Second, not first: a float parameter must get 3.0 as it is.
         whole = _whole(argument)
         if whole is argument:
             raise
