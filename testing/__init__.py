@@ -4,29 +4,29 @@ Usable without the rest of the package: nothing in the engine knows of agents (s
 """
 
 from ..core.history.repair import normalise
+from .agents.conformance_claims import check_session_claims
+from .agents.conformance_memory import check_memory_storage
+from .agents.conformance_provider import check_model_provider
+from .agents.conformance_storage import check_session_storage
+from .agents.invariants import AgentInvariants
+from .agents.scripted import ScriptedProvider, StrictProvider, call, calls, say
+from .agents.stores import InMemoryClaimedStorage, InMemoryMemoryStorage, InMemorySessionStorage
 from .campaigns.campaign import Interrupted
 from .campaigns.decorator import explored, swept
 from .campaigns.exploration import explore
 from .campaigns.loading import examine, load_scenario
 from .campaigns.replays import replay
 from .campaigns.sweeps import sweep
-from .conformance_claims import check_session_claims
-from .conformance_memory import check_memory_storage
-from .conformance_provider import check_model_provider
-from .conformance_storage import check_session_storage
 from .engine.attempt import Attempt, Chaos
 from .engine.crashes import Crashed, DurableLog
 from .engine.faults import Fault, FaultPlan, InjectedDeath, InjectedFault
 from .engine.selftest import self_test
 from .engine.simulation import Simulation
-from .invariants import AgentInvariants
 from .process.trio_internals import RealIORefused, TrioMoved
 from .report.findings import Coverage, Failure
 from .report.html import write_html
 from .report.report import Report
 from .report.tokens import BadToken
-from .scripted import ScriptedProvider, StrictProvider, call, calls, say
-from .stores import InMemoryClaimedStorage, InMemoryMemoryStorage, InMemorySessionStorage
 
 __all__ = [
     "AgentInvariants",

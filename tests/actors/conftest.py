@@ -49,8 +49,8 @@ from youyou import (
     UserMessage,
 )
 from youyou.messages.content import text_of
-from youyou.testing.scripted import Round, StrictProvider
-from youyou.testing.stores import InMemoryMemoryStorage, InMemorySessionStorage
+from youyou.testing.agents.scripted import Round, StrictProvider
+from youyou.testing.agents.stores import InMemoryMemoryStorage, InMemorySessionStorage
 
 WATCHDOG = 3600.0
 """Virtual seconds after which a test has hung."""

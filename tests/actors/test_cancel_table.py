@@ -20,7 +20,7 @@ from youyou import (
     TurnStart,
     TurnStatus,
 )
-from youyou.testing.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
+from youyou.testing.agents.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
 
 NOTE = "note: [This message was interrupted: the user cancelled]"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 from youyou import Done, ProviderError, ReasoningDelta, TextDelta, TurnStatus
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 NOTE = "note: [This message was interrupted: the user cancelled]"
 FAILED_NOTE = "note: [This message was interrupted by an error]"

@@ -15,7 +15,7 @@ from youyou import (
     TurnStart,
     tool,
 )
-from youyou.testing.scripted import StrictProvider, call, calls, say
+from youyou.testing.agents.scripted import StrictProvider, call, calls, say
 
 span = ContextVar("span", default="none")
 

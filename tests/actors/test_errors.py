@@ -39,8 +39,8 @@ from youyou import (
 )
 from youyou.messages.codec import from_json, to_json
 from youyou.messages.errors import TABLE
-from youyou.testing.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
-from youyou.testing.stores import InMemoryMemoryStorage, InMemorySessionStorage
+from youyou.testing.agents.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
+from youyou.testing.agents.stores import InMemoryMemoryStorage, InMemorySessionStorage
 
 
 def without_addresses(value: object) -> str:

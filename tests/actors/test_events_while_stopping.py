@@ -7,7 +7,7 @@ import gc
 import pytest
 import trio
 from youyou import BeforeToolUse, Done, TextDelta, ToolCallEnd, TurnCancelled, TurnComplete, TurnEnd, TurnStatus
-from youyou.testing.scripted import calls, say
+from youyou.testing.agents.scripted import calls, say
 
 
 async def raises(_):

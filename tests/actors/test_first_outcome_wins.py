@@ -17,7 +17,7 @@ from youyou import (
     TurnEnd,
     TurnStatus,
 )
-from youyou.testing.scripted import StrictProvider, calls, say
+from youyou.testing.agents.scripted import StrictProvider, calls, say
 
 
 async def never_ends(_):

@@ -23,7 +23,7 @@ from youyou import (
     TurnStart,
     TurnStatus,
 )
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 HOOKS = (SessionStart, TurnStart, BeforeToolUse, AfterToolUse, TurnEnd, SessionEnd)
 

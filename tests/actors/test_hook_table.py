@@ -36,7 +36,7 @@ from youyou import (
     TurnStatus,
 )
 from youyou.messages.content import text_of
-from youyou.testing.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
+from youyou.testing.agents.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
 
 HOOKS = (SessionStart, TurnStart, BeforeToolUse, BeforeCompact, AfterToolUse, TurnEnd, SessionEnd)
 SKIPPED = "skipped: [Cancelled: this tool was not run]"

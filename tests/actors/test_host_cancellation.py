@@ -12,8 +12,8 @@ from youyou import (
     SessionStart,
     TurnCancelled,
 )
-from youyou.testing.scripted import call, calls, say
-from youyou.testing.stores import InMemoryMemoryStorage, InMemorySessionStorage
+from youyou.testing.agents.scripted import call, calls, say
+from youyou.testing.agents.stores import InMemoryMemoryStorage, InMemorySessionStorage
 
 LONG = 60.0
 

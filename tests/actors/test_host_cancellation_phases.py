@@ -17,8 +17,8 @@ from youyou import (
     TurnEnd,
     TurnStart,
 )
-from youyou.testing.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
-from youyou.testing.stores import InMemoryMemoryStorage
+from youyou.testing.agents.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
+from youyou.testing.agents.stores import InMemoryMemoryStorage
 
 LONG = 60.0
 

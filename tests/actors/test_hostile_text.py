@@ -24,8 +24,8 @@ from youyou import (
     TurnStatus,
 )
 from youyou.messages.codec import from_json, to_json
-from youyou.testing.scripted import call, calls, say
-from youyou.testing.stores import InMemorySessionStorage
+from youyou.testing.agents.scripted import call, calls, say
+from youyou.testing.agents.stores import InMemorySessionStorage
 
 LONE = "a\ud83d"
 CLEAN = "a\ufffd"

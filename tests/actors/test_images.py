@@ -18,7 +18,7 @@ from youyou import (
     TurnStatus,
     UserInput,
 )
-from youyou.testing.scripted import SCRIPTED_MODEL, StrictProvider, say
+from youyou.testing.agents.scripted import SCRIPTED_MODEL, StrictProvider, say
 
 MEBIBYTES_20 = 20 * 1_048_576
 FORMATS = {

@@ -18,8 +18,8 @@ from youyou import (
     TurnStart,
     TurnStatus,
 )
-from youyou.testing.scripted import StrictProvider, calls, say
-from youyou.testing.stores import InMemoryMemoryStorage, InMemorySessionStorage
+from youyou.testing.agents.scripted import StrictProvider, calls, say
+from youyou.testing.agents.stores import InMemoryMemoryStorage, InMemorySessionStorage
 
 INTERRUPTS = [KeyboardInterrupt, SystemExit]
 HOOKS = [SessionStart, TurnStart, BeforeToolUse, AfterToolUse, TurnEnd, SessionEnd]

@@ -7,7 +7,7 @@ import pytest
 import trio
 from youyou import AgentClosed, Done, SessionStart, TextDelta
 from youyou.actors.session.requests import Extracted
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 
 def names(node):

@@ -6,7 +6,7 @@ from collections import Counter
 
 import trio
 from youyou import AgentError, Done, ErrorCode, SessionStart, TextDelta, TurnStatus
-from youyou.testing.scripted import say
+from youyou.testing.agents.scripted import say
 
 FIFTY = 50
 

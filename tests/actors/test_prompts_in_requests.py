@@ -23,8 +23,8 @@ from youyou import (
     UserMessage,
 )
 from youyou.messages.content import text_of
-from youyou.testing.scripted import SCRIPTED_MODEL, StrictProvider, calls, say
-from youyou.testing.stores import InMemoryMemoryStorage
+from youyou.testing.agents.scripted import SCRIPTED_MODEL, StrictProvider, calls, say
+from youyou.testing.agents.stores import InMemoryMemoryStorage
 
 COMMIT = SkillDefinition("commit", "Commit", "Writes a commit message.", "Write a commit message.")
 REVIEW = SkillDefinition("review", "Review", "Reviews.", "Review it.", allow_implicit_invocation=True)

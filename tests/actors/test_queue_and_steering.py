@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 from youyou import Done, ErrorCode, ProviderError, TextDelta, TurnBusy, TurnEnd, TurnStatus, UserInput
-from youyou.testing.scripted import calls, say
+from youyou.testing.agents.scripted import calls, say
 
 
 def texts(inputs):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import trio
-from youyou.testing.scripted import StrictProvider, say
-from youyou.testing.stores import InMemoryMemoryStorage, InMemorySessionStorage
+from youyou.testing.agents.scripted import StrictProvider, say
+from youyou.testing.agents.stores import InMemoryMemoryStorage, InMemorySessionStorage
 
 
 class Entered:

@@ -15,7 +15,7 @@ from youyou import (
     TurnCancelled,
     TurnStatus,
 )
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 BUSY = ProviderError("busy", retryable=True)
 

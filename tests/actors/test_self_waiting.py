@@ -18,8 +18,8 @@ from youyou import (
     WouldDeadlock,
     WrongTrioRun,
 )
-from youyou.testing.scripted import StrictProvider, calls, say
-from youyou.testing.stores import InMemorySessionStorage
+from youyou.testing.agents.scripted import StrictProvider, calls, say
+from youyou.testing.agents.stores import InMemorySessionStorage
 
 
 class Handles:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 from youyou import AgentClosed, Done, PluginInitFailed, SessionEnd, TextDelta
-from youyou.testing.scripted import calls, say
+from youyou.testing.agents.scripted import calls, say
 
 
 async def test_it_serves_until_it_is_shut_down(conversation, autojump_clock):

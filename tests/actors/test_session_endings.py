@@ -7,8 +7,8 @@ import gc
 import pytest
 import trio
 from youyou import AgentClosed, Done, SessionBusy, SessionClosed, SessionEnd, TextDelta, TurnEnd
-from youyou.testing.scripted import calls, say
-from youyou.testing.stores import InMemoryMemoryStorage
+from youyou.testing.agents.scripted import calls, say
+from youyou.testing.agents.stores import InMemoryMemoryStorage
 
 EXTRACTED = '[{"content": "likes tea"}]'
 

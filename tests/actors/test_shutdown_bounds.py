@@ -6,8 +6,8 @@ import pytest
 import trio
 from youyou import AfterToolUse, BeforeToolUse, Done, SessionEnd, TextDelta, TurnEnd, TurnStart
 from youyou.testing import FaultPlan
-from youyou.testing.scripted import StrictProvider, calls, say
-from youyou.testing.stores import InMemoryMemoryStorage, InMemorySessionStorage
+from youyou.testing.agents.scripted import StrictProvider, calls, say
+from youyou.testing.agents.stores import InMemoryMemoryStorage, InMemorySessionStorage
 
 BOUNDS = {
     "tool_timeout_ms": 20_000,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 from youyou import Done, TextDelta
-from youyou.testing.scripted import StrictProvider, call, calls, say
+from youyou.testing.agents.scripted import StrictProvider, call, calls, say
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import attrs
 import pytest
 from youyou import ErrorCode, ErrorEvent, Memory, SessionEvent, SessionNotFound, StorageError, TurnStatus
-from youyou.testing.scripted import say
-from youyou.testing.stores import InMemoryMemoryStorage, InMemorySessionStorage
+from youyou.testing.agents.scripted import say
+from youyou.testing.agents.stores import InMemoryMemoryStorage, InMemorySessionStorage
 
 
 class Raising:

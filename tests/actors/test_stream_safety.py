@@ -38,7 +38,7 @@ from youyou import (
 )
 from youyou.core.compaction.decisions import CompactionRecord
 from youyou.messages.hook_payloads import utc_now
-from youyou.testing.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
+from youyou.testing.agents.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
 
 
 def impatient(conversation, **changes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 from youyou import AgentClosed, ErrorCode, ToolCallEnd, TurnStatus
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 
 async def shields(_):

@@ -8,7 +8,7 @@ import time
 import pytest
 import trio
 from youyou import ErrorCode, ToolCallEnd, ToolInput, ToolProgress, TurnStatus, WouldDeadlock, WrongTrioRun, tool
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 
 class Release(threading.Event):

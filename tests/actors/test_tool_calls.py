@@ -24,7 +24,7 @@ from youyou import (
     TurnComplete,
     TurnStatus,
 )
-from youyou.testing.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
+from youyou.testing.agents.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
 
 SCHEMA = {
     "type": "object",

@@ -8,7 +8,7 @@ import attrs
 import pytest
 import trio
 from youyou import ErrorCode, ToolCallEnd, ToolCallStart, ToolOutput, ToolProgress, TurnStatus, tool
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 
 class Unprintable:

@@ -13,7 +13,7 @@ from youyou import (
     TokenUsage,
     TurnStatus,
 )
-from youyou.testing.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
+from youyou.testing.agents.scripted import SCRIPTED_MODEL, StrictProvider, call, calls, say
 
 USED = TokenUsage(10, 5, 4, 3, 2)
 

@@ -12,8 +12,8 @@ from youyou.actors.session.session_actor import SessionActor
 from youyou.actors.tool_pool.pool import ToolPool
 from youyou.actors.turn.tool_batch import ToolBatch
 from youyou.actors.turn.turn_actor import Turn
-from youyou.testing.scripted import calls, say
-from youyou.testing.stores import InMemoryMemoryStorage
+from youyou.testing.agents.scripted import calls, say
+from youyou.testing.agents.stores import InMemoryMemoryStorage
 
 
 async def raises(*_):

@@ -31,7 +31,7 @@ async def breaks(sim):
 
 BUILDER = """
 from youyou import AgentBuilder, AgentConfig, AgentProfile, ProfileKind
-from youyou.testing.scripted import ScriptedProvider
+from youyou.testing.agents.scripted import ScriptedProvider
 
 builder = (
     AgentBuilder(AgentConfig("scripted"))
@@ -75,7 +75,7 @@ def looks():
 """
 
 OWN_STORAGE = """
-from youyou.testing.stores import InMemorySessionStorage
+from youyou.testing.agents.stores import InMemorySessionStorage
 
 def builder():
     return made(echo).register_session_storage(InMemorySessionStorage())

@@ -49,7 +49,7 @@ from youyou import (
 )
 from youyou.messages.content import text_of
 from youyou.testing import InMemorySessionStorage, StrictProvider
-from youyou.testing.scripted import Round
+from youyou.testing.agents.scripted import Round
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 QUICK_RETRY = RetryPolicy(jitter=0.0)

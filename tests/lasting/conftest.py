@@ -51,7 +51,7 @@ from youyou.core.memory.extraction import extraction_prompt
 from youyou.messages.content import text_of
 from youyou.messages.errors import ContextLengthExceeded
 from youyou.testing import InMemoryMemoryStorage, InMemorySessionStorage, StrictProvider
-from youyou.testing.scripted import Round, say
+from youyou.testing.agents.scripted import Round, say
 
 EXTRACTION = extraction_prompt()
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)

@@ -38,7 +38,7 @@ from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.core.compaction.compaction_texts import SUMMARY_PROMPT
 from youyou.messages.content import text_of
 from youyou.testing import ScriptedProvider
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 LONG = "and so on and on " * 25
 numbers = count(1)

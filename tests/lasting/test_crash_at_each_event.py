@@ -11,7 +11,7 @@ from youyou import AgentBuilder, AgentConfig, Metadata, Notices, Tool, ToolCall,
 from youyou.core.randomness import randomness
 from youyou.messages.content import text_of
 from youyou.testing import InMemorySessionStorage, sweep
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 LONG = "word " * 200
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 from youyou import Metadata, StorageError, TextDelta, TurnComplete
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 
 def check_log(lasting, session):

@@ -7,7 +7,7 @@ from youyou import Done, ReasoningDelta, SystemMessage, TextDelta, ToolResult, U
 from youyou.core.compaction.compaction_texts import EARLIER_REMOVED
 from youyou.messages.content import text_of
 from youyou.messages.errors import ContextLengthExceeded, ProviderError
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 WINDOW = 2_000
 LONG = "word " * 100

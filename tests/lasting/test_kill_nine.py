@@ -19,7 +19,7 @@ import trio
 from youyou import AgentBuilder, AgentConfig, Metadata, ModelInfo, Notices, Tool, ToolCall, ToolResult
 from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.testing import StrictProvider
-from youyou.testing.scripted import say
+from youyou.testing.agents.scripted import say
 
 PATIENCE = 30.0
 """Seconds after which a process that tells nothing has failed, for example because it could not start."""

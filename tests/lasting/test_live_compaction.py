@@ -24,7 +24,7 @@ from youyou import (
 from youyou.core.history.sendability import sendability_problem
 from youyou.messages.content import text_of
 from youyou.messages.errors import ContextLengthExceeded
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 WINDOW = 2_000
 LONG = "word " * 100

@@ -10,7 +10,7 @@ import trio
 from youyou import Memory, ModelInfo, TextDelta
 from youyou.messages.content import text_of
 from youyou.testing import InMemoryMemoryStorage
-from youyou.testing.scripted import say
+from youyou.testing.agents.scripted import say
 
 LONG = "word " * 100
 

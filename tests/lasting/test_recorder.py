@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 from youyou import AssistantMessage, Metadata, TextDelta, ToolCallEnd, ToolCallStart, TurnComplete, UserMessage
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 
 async def test_a_turn_is_stored_in_the_order_in_which_it_happened(lasting, autojump_clock):

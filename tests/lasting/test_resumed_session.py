@@ -21,7 +21,7 @@ from youyou import (
     ToolResult,
     UserMessage,
 )
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 
 def asked(call_id: str, response_id: str = "r") -> ToolCall:

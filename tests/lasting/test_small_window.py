@@ -9,7 +9,7 @@ import pytest
 from youyou import ChatRequest, Done, TextDelta, TokenUsage, UserMessage
 from youyou.core.history.tokens import fixed_tokens, message_tokens
 from youyou.messages.content import text_of
-from youyou.testing.scripted import call
+from youyou.testing.agents.scripted import call
 
 WINDOW = 4_000
 TURNS = 30

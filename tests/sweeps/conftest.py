@@ -21,7 +21,7 @@ from youyou.testing import (
     Simulation,
     StrictProvider,
 )
-from youyou.testing.scripted import say
+from youyou.testing.agents.scripted import say
 
 CLOSING = 2.0
 FINAL = (youyou.TurnStatus.COMPLETED, youyou.TurnStatus.FAILED, youyou.TurnStatus.CANCELLED)

@@ -16,7 +16,7 @@ import trio
 import youyou
 from youyou import Done, TextDelta
 from youyou.testing import Report, Simulation, explore, sweep
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 pytestmark = pytest.mark.long
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 import youyou
 from youyou.testing import Simulation, explore
-from youyou.testing.scripted import call, calls, say
+from youyou.testing.agents.scripted import call, calls, say
 
 pytestmark = pytest.mark.long
 

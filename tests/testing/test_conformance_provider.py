@@ -11,8 +11,8 @@ import trio
 from youyou.core.ports.protocols import ModelCapabilities, ModelInfo
 from youyou.messages.chat import ChatError, ChatEvent, ChatRequest, Done, TextDelta, TokenUsage
 from youyou.messages.history import AssistantMessage, SystemMessage, ToolCall
-from youyou.testing.conformance_provider import check_model_provider
-from youyou.testing.scripted import ScriptedProvider, StrictProvider, call, calls, say
+from youyou.testing.agents.conformance_provider import check_model_provider
+from youyou.testing.agents.scripted import ScriptedProvider, StrictProvider, call, calls, say
 
 MODEL = ModelInfo("m1", "M1", 8_000, ModelCapabilities(vision=True))
 

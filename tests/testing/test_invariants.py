@@ -17,7 +17,7 @@ from youyou.messages.events import ErrorEvent, ToolCallEnd, ToolCallStart, TurnC
 from youyou.messages.history import AssistantMessage, ToolCall, ToolOutcome, ToolResult, UserMessage
 from youyou.messages.records import Metadata, SessionEvent
 from youyou.testing import AgentInvariants, InMemorySessionStorage, ScriptedProvider, calls, say
-from youyou.testing.invariants import check_events, check_history, check_log, check_sequence, check_turn_log
+from youyou.testing.agents.invariants import check_events, check_history, check_log, check_sequence, check_turn_log
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 USAGE = TokenUsage(10, 5)

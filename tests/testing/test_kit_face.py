@@ -3,7 +3,7 @@
 import youyou.testing
 from youyou import ToolCall
 from youyou.testing import normalise
-from youyou.testing.scripted import sendability_problem
+from youyou.testing.agents.scripted import sendability_problem
 
 
 def test_every_name_is_there():

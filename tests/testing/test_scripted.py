@@ -8,7 +8,7 @@ from youyou.core.ports.protocols import ModelProvider
 from youyou.messages.chat import ChatEvent, ChatRequest, Done, StopReason, SystemPrompt, TextDelta
 from youyou.messages.errors import ProviderError
 from youyou.messages.history import Message, ToolCall, ToolOutcome, ToolResult, UserMessage
-from youyou.testing.scripted import ScriptedProvider, StrictProvider, UnsendableRequest, call, calls, say
+from youyou.testing.agents.scripted import ScriptedProvider, StrictProvider, UnsendableRequest, call, calls, say
 
 
 def request(*messages: Message) -> ChatRequest:

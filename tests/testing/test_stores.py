@@ -8,9 +8,9 @@ from youyou.messages.errors import StorageError
 from youyou.messages.history import UserMessage
 from youyou.messages.records import Memory, SessionEvent
 from youyou.testing import InMemoryMemoryStorage, InMemorySessionStorage
-from youyou.testing.conformance_memory import check_memory_storage
-from youyou.testing.conformance_storage import check_session_storage
-from youyou.testing.conformance_support import moment
+from youyou.testing.agents.conformance_memory import check_memory_storage
+from youyou.testing.agents.conformance_storage import check_session_storage
+from youyou.testing.agents.conformance_support import moment
 
 
 @pytest.mark.parametrize("delay", [0.0, 1.0])

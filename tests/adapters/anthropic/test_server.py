@@ -23,7 +23,7 @@ from youyou.messages.history import (
     ToolResult,
     UserMessage,
 )
-from youyou.testing.conformance_provider import check_model_provider
+from youyou.testing.agents.conformance_provider import check_model_provider
 
 THINKING = {"type": "thinking", "thinking": "hm, yes", "signature": "sig-1"}
 REDACTED = {"type": "redacted_thinking", "data": "opaque"}

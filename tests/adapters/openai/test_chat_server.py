@@ -24,7 +24,7 @@ from youyou.messages.history import (
     ToolResult,
     UserMessage,
 )
-from youyou.testing.conformance_provider import check_model_provider
+from youyou.testing.agents.conformance_provider import check_model_provider
 
 DONE = b"data: [DONE]\n\n"
 

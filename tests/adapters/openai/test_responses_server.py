@@ -15,7 +15,7 @@ from youyou.messages.chat import Done, ReasoningDelta, StopReason, SystemPrompt,
 from youyou.messages.content import ImageBlock, TextBlock
 from youyou.messages.errors import ContextLengthExceeded, ProviderError
 from youyou.messages.history import AssistantMessage, SystemMessage, ToolCall, ToolOutcome, ToolResult, UserMessage
-from youyou.testing.conformance_provider import check_model_provider
+from youyou.testing.agents.conformance_provider import check_model_provider
 
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "opaque"}
 KEPT = {

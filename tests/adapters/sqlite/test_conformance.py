@@ -3,8 +3,8 @@
 import itertools
 
 from youyou.adapters.sqlite import SQLiteMemoryStorage, SQLiteSessionStorage
-from youyou.testing.conformance_memory import check_memory_storage
-from youyou.testing.conformance_storage import check_session_storage
+from youyou.testing.agents.conformance_memory import check_memory_storage
+from youyou.testing.agents.conformance_storage import check_session_storage
 
 
 async def test_sessions_in_sqlite_conform(tmp_path):

@@ -10,7 +10,7 @@ from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.messages.errors import StorageError
 from youyou.messages.history import UserMessage
 from youyou.messages.records import SessionEvent
-from youyou.testing.conformance_support import moment
+from youyou.testing.agents.conformance_support import moment
 
 QUICK, LONG = 20, 200
 

@@ -18,7 +18,7 @@ from youyou.adapters.sqlite.transaction import transaction
 from youyou.messages.errors import InvalidConfig, MemoryStorageError, StorageError
 from youyou.messages.history import UserMessage
 from youyou.messages.records import Memory, Metadata, SessionEvent
-from youyou.testing.conformance_support import moment
+from youyou.testing.agents.conformance_support import moment
 
 EVENT = SessionEvent(1, moment(1), UserMessage("hi"))
 

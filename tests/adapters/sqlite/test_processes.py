@@ -10,14 +10,14 @@ import pytest
 from youyou.adapters.sqlite import SQLiteMemoryStorage, SQLiteSessionStorage
 from youyou.messages.history import UserMessage
 from youyou.messages.records import SessionEvent
-from youyou.testing.conformance_support import moment
+from youyou.testing.agents.conformance_support import moment
 
 WRITER = """
 import sys, trio
 from youyou.adapters.sqlite import SQLiteMemoryStorage, SQLiteSessionStorage
 from youyou.messages.history import UserMessage
 from youyou.messages.records import Memory, SessionEvent
-from youyou.testing.conformance_support import moment
+from youyou.testing.agents.conformance_support import moment
 
 path, name, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
 
@@ -41,7 +41,7 @@ import sys, trio
 from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.messages.history import UserMessage
 from youyou.messages.records import SessionEvent
-from youyou.testing.conformance_support import moment
+from youyou.testing.agents.conformance_support import moment
 
 async def main():
     async with SQLiteSessionStorage(sys.argv[1]) as storage:

@@ -18,12 +18,12 @@ from math import ceil, inf
 import attrs
 import trio
 
-from ..core.memory.search_terms import fold, index_terms, is_prefix, search_terms
-from ..core.ports.appending import new_events
-from ..core.ports.protocols import SessionClaim
-from ..messages.errors import SessionTaken, StorageError
-from ..messages.history import Message
-from ..messages.records import Memory, Metadata, SessionEvent, SessionPage, SessionSummary
+from ...core.memory.search_terms import fold, index_terms, is_prefix, search_terms
+from ...core.ports.appending import new_events
+from ...core.ports.protocols import SessionClaim
+from ...messages.errors import SessionTaken, StorageError
+from ...messages.history import Message
+from ...messages.records import Memory, Metadata, SessionEvent, SessionPage, SessionSummary
 
 
 async def _pass(delay: float) -> None:

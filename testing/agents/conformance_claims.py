@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 
 import trio
 
-from ..core.ports.protocols import SessionClaims
-from ..messages.errors import ErrorCode, SessionTaken
-from ..messages.history import UserMessage
-from ..messages.records import SessionEvent
+from ...core.ports.protocols import SessionClaims
+from ...messages.errors import ErrorCode, SessionTaken
+from ...messages.history import UserMessage
+from ...messages.records import SessionEvent
 from .conformance_support import expect, fresh, moment
 
 SessionClaimsFactory: TypeAlias = Callable[[], SessionClaims | AbstractAsyncContextManager[SessionClaims]]

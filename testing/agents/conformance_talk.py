@@ -9,9 +9,9 @@ from typing import Any, overload
 import attrs
 import trio
 
-from ..core.ports.protocols import ChatStream, ModelInfo, ModelProvider
-from ..messages.chat import ChatEvent, ChatRequest, Done, ReasoningDelta, SystemPrompt, TextDelta, ToolSpec
-from ..messages.history import Message, ToolCall
+from ...core.ports.protocols import ChatStream, ModelInfo, ModelProvider
+from ...messages.chat import ChatEvent, ChatRequest, Done, ReasoningDelta, SystemPrompt, TextDelta, ToolSpec
+from ...messages.history import Message, ToolCall
 from .conformance_support import expect
 
 

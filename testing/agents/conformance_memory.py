@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 import trio
 
-from ..core.ports.protocols import MemoryStorage
-from ..messages.records import Memory
+from ...core.ports.protocols import MemoryStorage
+from ...messages.records import Memory
 from .conformance_support import CUTS, cut, expect, fresh, moment
 
 MemoryStorageFactory: TypeAlias = Callable[[], MemoryStorage | AbstractAsyncContextManager[MemoryStorage]]

@@ -19,11 +19,11 @@ from typing import Any, TypeAlias
 import attrs
 import trio
 
-from ..core.history.repair import sendability_problem
-from ..core.ports.protocols import ModelCapabilities, ModelInfo
-from ..messages.chat import ChatEvent, ChatRequest, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
-from ..messages.errors import ProviderError
-from ..messages.history import ToolCall
+from ...core.history.repair import sendability_problem
+from ...core.ports.protocols import ModelCapabilities, ModelInfo
+from ...messages.chat import ChatEvent, ChatRequest, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
+from ...messages.errors import ProviderError
+from ...messages.history import ToolCall
 
 RoundItem: TypeAlias = ChatEvent | float | BaseException
 """An event to stream, seconds to sleep, or an exception to raise."""

@@ -15,12 +15,12 @@ from typing import TypeAlias
 
 import trio
 
-from ..core.ports.protocols import SessionStorage
-from ..messages.content import ImageBlock, ReasoningBlock, TextBlock
-from ..messages.errors import AgentError, ErrorCode
-from ..messages.history import AssistantMessage, MessageStatus, SystemMessage, ToolCall, ToolOutcome, ToolResult
-from ..messages.history import UserMessage as User
-from ..messages.records import Metadata, SessionEvent, SessionEventPayload, SessionSummary
+from ...core.ports.protocols import SessionStorage
+from ...messages.content import ImageBlock, ReasoningBlock, TextBlock
+from ...messages.errors import AgentError, ErrorCode
+from ...messages.history import AssistantMessage, MessageStatus, SystemMessage, ToolCall, ToolOutcome, ToolResult
+from ...messages.history import UserMessage as User
+from ...messages.records import Metadata, SessionEvent, SessionEventPayload, SessionSummary
 from .conformance_support import CUTS, cut, expect, fresh, moment
 
 SessionStorageFactory: TypeAlias = Callable[[], SessionStorage | AbstractAsyncContextManager[SessionStorage]]

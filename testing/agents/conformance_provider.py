@@ -16,11 +16,11 @@ from typing import TypeAlias
 import attrs
 import trio
 
-from ..core.ports.protocols import ModelInfo, ModelProvider
-from ..messages.chat import ChatEvent, Done, TextDelta, ToolSpec
-from ..messages.codec import from_json, to_json
-from ..messages.content import FileBlock, ImageBlock, TextBlock
-from ..messages.history import (
+from ...core.ports.protocols import ModelInfo, ModelProvider
+from ...messages.chat import ChatEvent, Done, TextDelta, ToolSpec
+from ...messages.codec import from_json, to_json
+from ...messages.content import FileBlock, ImageBlock, TextBlock
+from ...messages.history import (
     AssistantMessage,
     Message,
     MessageStatus,

@@ -15,11 +15,11 @@ from typing import Any
 
 import attrs
 
-from ..actors.handles.running_turn import RunningTurn
-from ..actors.handles.session_handle import Session
-from ..core.history.repair import normalise
-from ..core.history.sendability import sendability_problem
-from ..messages.events import (
+from ...actors.handles.running_turn import RunningTurn
+from ...actors.handles.session_handle import Session
+from ...core.history.repair import normalise
+from ...core.history.sendability import sendability_problem
+from ...messages.events import (
     AgentEvent,
     ErrorEvent,
     ToolCallEnd,
@@ -29,8 +29,8 @@ from ..messages.events import (
     TurnResult,
     TurnStatus,
 )
-from ..messages.history import Message, ToolCall, ToolOutcome, ToolResult
-from ..messages.records import Metadata, SessionEvent
+from ...messages.history import Message, ToolCall, ToolOutcome, ToolResult
+from ...messages.records import Metadata, SessionEvent
 from .scripted import ScriptedProvider
 
 Stored = Callable[[str], Sequence[SessionEvent]]
