@@ -19,7 +19,7 @@ import attrs
 from ..messages.errors import ErrorSource, InvalidConfig, PluginError
 from ..messages.hook_payloads import Abort, BeforeToolUse, Continue, ContinueWith, HookEvent, HookResult, TurnStart
 from ..messages.jsonvalue import freeze
-from ..messages.text import clean_json, clean_text
+from ..messages.plain import NotPlain, plain_object, plain_text
 from .ports.protocols import HookEventT, HookHandler
 
 E = TypeVar("E", bound=HookEvent)
@@ -123,7 +123,7 @@ def interpret_result(event: E, answer: object) -> HookDecision[E]:
             return HookDecision(event)
         # Before the general case of Abort, whose reason may be anything.
         case Abort(reason=str(reason)):
-            return HookDecision(event, clean_text(reason))
+            return HookDecision(event, plain_text(reason))
         case ContinueWith(event=changed):
             return HookDecision(_accept(event, changed))
         case Abort(reason=reason):
@@ -161,9 +161,15 @@ def _differ(mine: Any, theirs: Any) -> bool:
 
 
 def _cleaned(event: HookEvent, value: Any) -> Any:
-    if isinstance(event, TurnStart) and not all(isinstance(section, str) for section in value):
+    if not isinstance(event, TurnStart):
+        assert isinstance(event, BeforeToolUse)
+        try:
+            return value if value is event.arguments else plain_object(value)
+        except NotPlain as problem:
+            raise PluginError(f"{_name(event)}: 'arguments' {problem}") from None
+    if not isinstance(value, tuple | list) or not all(isinstance(section, str) for section in value):
         raise PluginError(f"TurnStart: dynamic_sections got {_shown(value)}; pass a tuple of strings")
-    return clean_json(value)
+    return tuple(map(plain_text, value))
 
 
 def _name(event: HookEvent) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..messages.errors import AgentClosed, AgentCrashed
 
 INTERRUPTS = (KeyboardInterrupt, SystemExit)
@@ -11,22 +13,34 @@ def find_exception(
     exc: BaseException, kind: type[BaseException] | tuple[type[BaseException], ...]
 ) -> BaseException | None:
     """The first exception of this kind in ``exc``, which may be a group."""
+    return next((member for member in _members(exc) if isinstance(member, kind)), None)
+
+
+def _members(exc: BaseException) -> Iterator[BaseException]:
+    """``exc`` and all that is in it, in order."""
     # A stack of our own: a group may be nested deeper than Python's.
     waiting = [exc]
     while waiting:
-        exc = waiting.pop()
-        if isinstance(exc, kind):
-            return exc
-        if isinstance(exc, BaseExceptionGroup):
-            waiting.extend(reversed(exc.exceptions))
-    return None
+        yield (member := waiting.pop())
+        if isinstance(member, BaseExceptionGroup):
+            # Not ``member.exceptions``: a subclass may say there what it likes.
+            waiting.extend(reversed(BaseExceptionGroup.exceptions.__get__(member)))
 
 
 def split_exception(exc: BaseException, kind: type[BaseException]) -> tuple[BaseException | None, BaseException | None]:
     """The part of ``exc`` that is of this kind, and the rest."""
-    if isinstance(exc, BaseExceptionGroup):
-        return exc.split(kind)
-    return (exc, None) if isinstance(exc, kind) else (None, exc)
+    leaves = [member for member in _members(exc) if not isinstance(member, BaseExceptionGroup)]
+    found = [leaf for leaf in leaves if isinstance(leaf, kind)]
+    if not found:
+        return None, exc
+    if len(found) == len(leaves):
+        return exc, None
+    assert isinstance(exc, BaseExceptionGroup)
+    try:
+        return BaseExceptionGroup.split(exc, kind)
+    except Exception:  # nested deeper than Python's stack, or of a subclass that derives no groups
+        rest = [leaf for leaf in leaves if not isinstance(leaf, kind)]
+        return BaseExceptionGroup(kind.__name__, found), BaseExceptionGroup(f"beside {kind.__name__}", rest)
 
 
 def host_exception(

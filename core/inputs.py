@@ -15,11 +15,9 @@ import string
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import attrs
-
 from ..messages.content import ContentBlock, FileBlock, ImageBlock, ReasoningBlock, TextBlock, UserInput
 from ..messages.errors import ContentNotSupported, InvalidInput, SkillNotFound
-from ..messages.text import clean_text
+from ..messages.plain import plain_text
 from .ports.protocols import ModelInfo
 from .prompts.skills import SkillDefinition
 
@@ -46,7 +44,7 @@ def check_input(value: object, model: ModelInfo, skills: Mapping[str, SkillDefin
     if not content:
         raise InvalidInput("the input is empty; write some text, or add an image or a file")
     _check_skills(user_input.skills, skills)
-    return attrs.evolve(user_input, content=content)
+    return UserInput(content, tuple(map(plain_text, user_input.skills)))
 
 
 def check_grace(grace: object) -> float | None:
@@ -95,7 +93,7 @@ def _text(block: ContentBlock, field: str) -> str:
     if not isinstance(value, str):
         kind = type(block).__name__
         raise InvalidInput(f"{kind}.{field} is a {type(value).__name__}; pass a string")
-    return clean_text(value)
+    return plain_text(value)
 
 
 def _check_image(image: ImageBlock, model: ModelInfo) -> ImageBlock:
@@ -111,7 +109,7 @@ def _check_image(image: ImageBlock, model: ModelInfo) -> ImageBlock:
     if not model.capabilities.vision:
         raise ContentNotSupported(f"model {model.id!r} takes no images; leave them out or use a model with vision")
     # A new object: content that is refused later is known by identity, and one image may be sent twice.
-    return attrs.evolve(image)
+    return ImageBlock(plain_text(image.data), plain_text(image.media_type))
 
 
 def _check_base64(data: str) -> None:

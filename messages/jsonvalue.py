@@ -82,10 +82,8 @@ def thaw(value: Any) -> Any:
     return value
 
 
-def json_object(value: Mapping[str, Any] | None) -> JsonObject:
-    """The read-only form of an object; None is the empty one."""
-    if value is None:
-        return JsonObject()
+def json_object(value: Mapping[str, Any]) -> JsonObject:
+    """The read-only form of an object."""
     if not isinstance(value, Mapping):
         raise TypeError(f"expected a JSON object (a dict), got {type(value).__name__}: {value!r}")
     frozen: JsonObject = freeze(value)

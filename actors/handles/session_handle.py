@@ -19,6 +19,7 @@ from ...messages.chat import TokenUsage
 from ...messages.content import Content, UserInput
 from ...messages.errors import AgentClosed, AgentError, InvalidInput, SessionClosed
 from ...messages.history import Message
+from ...messages.plain import plain_text
 from ..session.requests import CloseSession, OpenedSession, SetTitle, StartTurn
 from ..session.runtime import Runtime
 from ..shared.deadlock import check_run, refuse_waiting
@@ -139,7 +140,7 @@ class Session:
             raise InvalidInput(f"a title must be a non-blank text, got {title!r}")
         self._check_open()
         try:
-            mark: int = await ask(self._opened.mailbox, lambda reply: SetTitle(title, reply))
+            mark: int = await ask(self._opened.mailbox, lambda reply: SetTitle(plain_text(title), reply))
         except AgentClosed:
             raise self._too_late() from None
         await self._opened.state.journal.attempt(mark)

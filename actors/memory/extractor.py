@@ -19,7 +19,6 @@ from trio.lowlevel import enable_ki_protection
 
 from ...core.history.rendering import render
 from ...core.memory.extraction import decide, extraction_prompt, extraction_text, parse_answer
-from ...core.ports.answer_checks import items_of
 from ...core.ports.protocols import MemoryStorage
 from ...core.randomness import new_id
 from ...core.session_setup import SessionSetup, model_of
@@ -32,8 +31,8 @@ from ..shared.deadlock import owned_by
 from ..shared.lifetime import Lifetime
 from ..shared.mailbox import Reply, close_all, post
 from ..shared.model_stream import NullSink, Response, read_response
-from ..shared.user_code import UserCodeError, call_sync, call_user
-from .memory_search import memory_error
+from ..shared.user_code import UserCodeError, call_user
+from .memory_search import found_memories, memory_error
 
 logger: logging.Logger = logging.getLogger("youyou")
 
@@ -186,8 +185,7 @@ class MemoryExtractor:
         self, storage: MemoryStorage, namespace: str, messages: list[Message], limit: int
     ) -> tuple[Memory, ...]:
         query = " ".join(render(message for message in messages if isinstance(message, UserMessage)).split())[:1_000]
-        found = await call_user(self.lifetime, storage.search, namespace, query, limit)
-        return call_sync(self.lifetime, items_of, found, Memory)[:limit]
+        return await found_memories(self.lifetime, storage, namespace, query, limit)
 
     async def _ask(self, request: Extract, messages: list[Message], shown: tuple[Memory, ...]) -> str:
         config = request.setup.config

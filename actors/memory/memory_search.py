@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
 import trio
 
 from ...core.config import AgentConfig
 from ...core.memory.extraction import query_text
-from ...core.ports.answer_checks import items_of
+from ...core.ports.answer_checks import memories_of
 from ...core.ports.protocols import MemoryStorage
 from ...messages.content import UserInput
 from ...messages.errors import AgentError, MemoryStorageError
@@ -14,6 +16,8 @@ from ...messages.records import Memory
 from ...messages.text import clean_text
 from ..shared.lifetime import Lifetime
 from ..shared.user_code import UserCodeError, call_sync, call_user
+
+logger: logging.Logger = logging.getLogger("youyou")
 
 
 async def search_memories(
@@ -31,13 +35,29 @@ async def search_memories(
     query = clean_text(query_text(user_input))
     with trio.move_on_after(config.memory_timeout_ms / 1000):
         try:
-            found = await call_user(lifetime, storage.search, config.memory_namespace, query, config.memory_max_items)
-            return call_sync(lifetime, items_of, found, Memory)[: config.memory_max_items]
+            return await found_memories(lifetime, storage, config.memory_namespace, query, config.memory_max_items)
         except UserCodeError as error:
             raise memory_error("the turn goes on without memories: searching failed", error) from error.cause
     raise MemoryStorageError(
         f"searching memories took longer than {config.memory_timeout_ms} ms; the turn goes on without"
     )
+
+
+async def found_memories(
+    lifetime: Lifetime, storage: MemoryStorage, namespace: str, query: str, limit: int
+) -> tuple[Memory, ...]:
+    """What the storage finds in this namespace, at most ``limit``. What is not sound, or another's, is left out.
+
+    Cancellation: as much a checkpoint as the storage's ``search`` is.
+
+    Raises:
+        UserCodeError: the storage raised, or answered something that is not a collection.
+    """
+    found = await call_user(lifetime, storage.search, namespace, query, limit)
+    memories, problems = call_sync(lifetime, memories_of, found, namespace)
+    for problem in problems[:10]:
+        logger.warning("a memory was left out: the storage answered %s", problem)
+    return memories[:limit]
 
 
 def memory_error(what: str, error: UserCodeError) -> AgentError:

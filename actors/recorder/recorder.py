@@ -20,7 +20,7 @@ import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from ...core.ports.answer_checks import items_of
+from ...core.ports.answer_checks import events_of
 from ...core.ports.protocols import SessionStorage
 from ...messages.errors import AgentError, ErrorCode, StorageError
 from ...messages.records import SessionEvent
@@ -221,6 +221,8 @@ class Recorder:
                 failure = storage_error("saving", error)
                 if failure.code in FINAL:
                     self.lose(log, failure)
+                elif log.replace_unencodable():
+                    self._want(log)
                 else:
                     self._fail(log, failure)
                 return False
@@ -245,7 +247,7 @@ class Recorder:
                 try:
                     stored = await call_user(self.lifetime, self.storage.load_session, load.session_id)
                     if stored is not None:
-                        stored = call_sync(self.lifetime, items_of, stored, SessionEvent)
+                        stored = call_sync(self.lifetime, events_of, stored)
                     reply.send(self.log_of(load.session_id).joined(stored))
                 except UserCodeError as error:
                     reply.send(storage_error("loading", error))

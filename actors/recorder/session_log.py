@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from math import inf
@@ -9,8 +10,12 @@ from math import inf
 import attrs
 import trio
 
+from ...messages.codec import to_json
 from ...messages.errors import AgentError
-from ...messages.records import SessionEvent
+from ...messages.records import Metadata, SessionEvent
+from ...messages.text import safe_str
+
+logger: logging.Logger = logging.getLogger("youyou")
 
 
 @attrs.define(eq=False)
@@ -62,6 +67,17 @@ class SessionLog:
         self._trim()
         self.acks.unpark_all()
 
+    def replace_unencodable(self) -> bool:
+        """Put a note in place of each event that no storage could ever encode. Whether there was one. Sync.
+
+        None comes through the gate for values (semantics 1). Should one be here all the same, it must not hold up the
+        whole log for ever.
+        """
+        notes = {index: note for index, event in enumerate(self.unsaved) if (note := _note_instead_of(event))}
+        for index, note in notes.items():
+            self.unsaved[index] = note
+        return bool(notes)
+
     def lose(self, error: AgentError) -> None:
         """The log belongs to another writer, or is gone: what is not stored never will be. Sync, idempotent."""
         if self.lost is None:
@@ -87,3 +103,13 @@ class SessionLog:
             return stored
         events = {event.seq: event for event in (*self.unsaved, *(stored or ()))}
         return tuple(events[seq] for seq in sorted(events))
+
+
+def _note_instead_of(event: SessionEvent) -> SessionEvent | None:
+    try:
+        to_json(event)
+    except Exception as error:
+        kind = type(event.payload).__name__
+        logger.error("event %d (%s) cannot be encoded, so a note is stored instead: %s", event.seq, kind, error)
+        return attrs.evolve(event, payload=Metadata("unencodable", {"kind": kind, "problem": safe_str(error)}))
+    return None

@@ -20,7 +20,8 @@ from trio.lowlevel import enable_ki_protection
 from ...core.host_exceptions import find_exception
 from ...core.ports.protocols import ToolHandler, ToolInput
 from ...core.stopping import CutReason, cut_reason
-from ...core.tools.declaration import ThreadFunction, to_output
+from ...core.tools.declaration import ThreadFunction
+from ...core.tools.output_checks import checked_output
 from ...messages.events import ToolOutput
 from ...messages.history import ToolCall
 from ...messages.jsonvalue import thaw
@@ -88,7 +89,7 @@ class _Run:
 
 def _as_output(value: Any) -> ToolOutput | BaseException:
     try:
-        return to_output(value)
+        return checked_output(value)
     except Exception as exc:
         return exc
 

@@ -7,6 +7,7 @@ one is lent until it ends.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
@@ -17,11 +18,13 @@ from trio.lowlevel import enable_ki_protection
 
 from ...core.ports.protocols import ToolInput
 from ...core.tools.declaration import ThreadFunction
+from ...core.tools.output_checks import checked_progress
 from ...messages.events import ToolOutput
-from ...messages.jsonvalue import freeze
-from ...messages.text import clean_json
+from ...messages.plain import NotPlain
 from ..shared.deadlock import owned_by_in_thread
 from ..shared.lifetime import Lifetime
+
+logger: logging.Logger = logging.getLogger("youyou")
 
 
 @attrs.define(eq=False)
@@ -118,7 +121,11 @@ def reporter(report: Callable[[Any], None]) -> Callable[[Any], None]:
 
     @enable_ki_protection
     def from_anywhere(progress: Any) -> None:
-        frozen = freeze(clean_json(progress))
+        try:
+            frozen = checked_progress(progress)
+        except NotPlain as problem:
+            logger.warning("a report of progress was dropped: it %s", problem)
+            return
         if trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is token:
             report(frozen)
             return

@@ -29,6 +29,8 @@ MessageSize = Callable[[Message], int]
 
 IMAGE_TOKENS = 1_500
 MESSAGE_TOKENS = 4
+_MOST_TOKENS = 1 << 40
+"""More than any window: what a counter of the host's answers beyond it is not a number of tokens."""
 _LOWEST_RATIO, _HIGHEST_RATIO = 0.5, 4.0
 
 
@@ -115,7 +117,7 @@ class TokenMeter:
     """
 
     counter: TextCounter | None = None
-    counter_error: Exception | None = attrs.field(default=None, init=False)
+    counter_error: BaseException | None = attrs.field(default=None, init=False)
     _history: int = attrs.field(default=0, init=False)
     _ratio: float = attrs.field(default=1.0, init=False)
     _sent: tuple[int, int] | None = attrs.field(default=None, init=False)
@@ -196,11 +198,13 @@ class TokenMeter:
         if self.counter is None or self.counter_error is not None:
             return estimate_text(text)
         try:
-            return max(0, int(self.counter(text)))
-        except Exception as error:
-            # Once is enough: asking again for each message would cost an exception each.
+            return min(max(0, int(self.counter(text))), _MOST_TOKENS)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: ASYNC103  sync: no cancellation of ours comes out of a counter
+            # Whatever it raises: a binding's panic is no Exception, and another library's cancellation is not ours.
             self.counter_error = error
-            return estimate_text(text)
+            return estimate_text(text)  # noqa: ASYNC104  the same
 
 
 def _prompt_tokens(usage: TokenUsage | None) -> int:

@@ -1,7 +1,7 @@
 """What a port answered, judged at the door (semantics 7, 12).
 
-    items_of(found, Memory)         # a tuple of memories
-    items_of(None, Memory)          # raises TypeError: a storage is code of others
+    events_of(stored)               # a tuple of events, every field of its own type; or TypeError
+    memories_of(found, "user")      # those that are sound and of this namespace, and what is wrong with the others
 
 Pure. What an actor trusts later must be what the port promises.
 """
@@ -9,20 +9,47 @@ Pure. What an actor trusts later must be what the port promises.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
 
-T = TypeVar("T")
+from ...messages.plain import NotPlain, plain_record
+from ...messages.records import Memory, SessionEvent
 
 
-def items_of(answer: object, kind: type[T]) -> tuple[T, ...]:
-    """``answer`` as the items that it should hold.
+def _items(answer: object, kind: type[object]) -> tuple[object, ...]:
+    if not isinstance(answer, Iterable):
+        raise TypeError(f"the storage answered a {type(answer).__name__}; return a sequence of {kind.__name__}")
+    return tuple(answer)
+
+
+def events_of(answer: object) -> tuple[SessionEvent, ...]:
+    """``answer`` as the events that it must hold.
 
     Raises:
-        TypeError: it is no collection, or holds something else.
+        TypeError: it is not a collection, or one of its items, or a field of one, is of another type.
     """
-    items = tuple(answer) if isinstance(answer, Iterable) else None
-    wrong = [item for item in items or () if not isinstance(item, kind)]
-    if items is None or wrong:
-        shown = f"a {type(answer).__name__}" + (f" with a {type(wrong[0]).__name__} in it" if wrong else "")
-        raise TypeError(f"the storage answered {shown}; return a sequence of {kind.__name__}")
-    return items
+    try:
+        return tuple(plain_record(item, SessionEvent) for item in _items(answer, SessionEvent))
+    except NotPlain as problem:
+        raise TypeError(f"the storage answered an event that {problem}; return a sequence of SessionEvent") from None
+
+
+def memories_of(answer: object, namespace: str) -> tuple[tuple[Memory, ...], tuple[str, ...]]:
+    """The memories of ``answer`` that are sound and of this namespace, and what is wrong with the others.
+
+    Raises:
+        TypeError: it is not a collection, or holds something else.
+    """
+    sound: list[Memory] = []
+    problems: list[str] = []
+    for item in _items(answer, Memory):
+        if not isinstance(item, Memory):
+            raise TypeError(f"the storage answered with a {type(item).__name__} in it; return a sequence of Memory")
+        try:
+            memory = plain_record(item, Memory)
+        except NotPlain as problem:
+            problems.append(f"a memory that {problem}")
+            continue
+        if memory.namespace == namespace:
+            sound.append(memory)
+        else:
+            problems.append(f"memory {memory.id!r} of namespace {memory.namespace!r}, asked for those of {namespace!r}")
+    return tuple(sound), tuple(dict.fromkeys(problems))

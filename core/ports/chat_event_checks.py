@@ -14,7 +14,8 @@ import attrs
 from ...messages.chat import ChatError, ChatEvent, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
 from ...messages.errors import AgentError, ErrorCode, ProviderError
 from ...messages.history import ToolCall
-from ...messages.text import clean_text, clean_value
+from ...messages.plain import NotPlain, plain_json, plain_record, plain_text
+from ...messages.text import safe_str
 
 
 def checked(event: object) -> ChatEvent:
@@ -23,22 +24,46 @@ def checked(event: object) -> ChatEvent:
     Raises:
         ProviderError: not retryable; it is no chat event, or one of its fields is of another type.
     """
+    try:
+        return _checked(event)
+    except NotPlain as problem:
+        raise _refusal(f"{_shown(event)} with a field that cannot be taken: {problem}") from None
+    except ProviderError:
+        raise
+    except Exception as error:  # a property or a comparison of its own raised
+        raise _refusal(f"{_shown(event)}, looking at which raised {safe_str(error)}") from error
+
+
+def _checked(event: object) -> ChatEvent:
     match event:
-        case TextDelta(text=str(text)):
-            return TextDelta(clean_text(text))
-        case ReasoningDelta(text=str(text)):
-            return ReasoningDelta(clean_text(text))
-        case ToolCall(call_id=str() | None, tool_name=str(), raw_arguments=str() | None):
-            # `evolve` runs the field's converter again, which freezes arguments that a provider has changed since.
-            return clean_value(attrs.evolve(event, call_id=event.call_id or ""))
-        case ChatError(message=str(), retryable=bool(), retry_after_ms=int() | float() | None):
-            return attrs.evolve(event, code=_code(event), retry_after_ms=_wait(event))
+        case TextDelta() | ReasoningDelta():
+            kind = TextDelta if isinstance(event, TextDelta) else ReasoningDelta
+            text = plain_text(event.text)
+            return event if text is event.text and type(event) is kind else kind(text)
+        case ToolCall():
+            named = event if event.call_id is not None else attrs.evolve(event, call_id="")
+            return plain_record(named, ToolCall)
+        case ChatError(retryable=bool(), retry_after_ms=int() | float() | None):
+            return ChatError(plain_text(event.message), _code(event), event.retryable, _wait(event))
         case Done(usage=TokenUsage() | None):
-            return attrs.evolve(event, stop_reason=_stop_reason(event))
-        case TextDelta() | ReasoningDelta() | ToolCall() | ChatError() | Done():
+            return Done(_usage(event.usage), _stop_reason(event), plain_json(event.provider_data))
+        case ChatError() | Done():
             raise _refusal(f"{_shown(event)}, a field of which is of the wrong type")
         case _:
-            raise _refusal(f"{_shown(event)}, which is no chat event")
+            raise _refusal(f"{_shown(event)}, which is not a chat event")
+
+
+def _usage(usage: TokenUsage | None) -> TokenUsage | None:
+    """A report without what is not a number of tokens: a server's null costs its field, not the turn."""
+    if usage is None:
+        return None
+    return TokenUsage(**{field.name: _tokens(getattr(usage, field.name)) for field in attrs.fields(TokenUsage)})
+
+
+def _tokens(value: object) -> int:
+    if type(value) is bool or not isinstance(value, int) or not 0 <= value < 1 << 63:
+        return 0
+    return int.__int__(value)
 
 
 def error_of(event: ChatError) -> AgentError:

@@ -24,7 +24,7 @@ from ...messages.errors import (
 )
 from ...messages.events import ToolOutput
 from ...messages.history import ToolCall, ToolOutcome
-from ...messages.text import clean_json, clean_text, safe_str, truncate
+from ...messages.text import clean_text, safe_str, truncate
 from ..config import Notices
 from ..stopping import CutReason
 from .schema import ArgumentChecker
@@ -120,8 +120,8 @@ def judge(
 
 
 def _returned(call: ToolCall, output: ToolOutput, notices: Notices) -> Judgement:
-    content = truncate(clean_text(output.content), notices.truncated)
-    output = attrs.evolve(output, content=content, metadata=clean_json(output.metadata))
+    content = truncate(output.content, notices.truncated)
+    output = attrs.evolve(output, content=content)
     if not output.is_error:
         return Judgement(output, ToolOutcome.OK)
     failed = ToolExecutionError(f"tool {call.tool_name!r} says: {content[:_SHOWN]}")

@@ -106,7 +106,6 @@ async def test_a_response_of_endless_text_is_closed(building, model, kind, autoj
     assert 10_000 == sum(len(block.text) for block in message.content)
 
 
-@PENDING
 async def test_metadata_without_end_is_an_error_result(building, model):
     """What a tool hands back beside its content is bounded as well."""
 

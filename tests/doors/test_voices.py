@@ -80,7 +80,6 @@ def test_a_fence_is_not_closed_by_what_looks_like_its_end(text):
     assert inside.endswith("now obey")
 
 
-@PENDING
 async def test_a_memory_of_another_namespace_is_dropped_and_logged(building, model, caplog):
     """What a storage with a wrong filter returns does not reach the model."""
 
