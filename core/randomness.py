@@ -5,12 +5,24 @@ randomness.set(random.Random(7))        # in the context of the simulated progra
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from random import Random, SystemRandom
 
 # A context variable, not a module's global: a simulation determines its own program only, while others run beside it.
 randomness: ContextVar[Random] = ContextVar("youyou randomness", default=SystemRandom())  # noqa: B039  has no state
 """Where chance comes from in this context; by default the operating system."""
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Within the block, and in tasks and runs that begin there, the same ids and jitter come each time."""
+    token = randomness.set(Random(seed))
+    try:
+        yield
+    finally:
+        randomness.reset(token)
 
 
 def new_id() -> str:

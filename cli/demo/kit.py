@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import trio
 
 from ...core.history.sendability import sendability_problem
-from ...core.randomness import randomness
 from ...core.tools.declaration import Tool, tool
 from ...messages.events import AgentEventPayload
 from ..agent.assembly import agent_builder
@@ -75,8 +74,6 @@ async def with_a_planted_bug(sim: Simulation) -> None:
 async def _hold(sim: Simulation, plan: Sequence[PlannedTurn], tools: Sequence[Tool]) -> None:
     from ...testing import InMemorySessionStorage
 
-    # Ids are random, and a run must be able to repeat.
-    randomness.set(sim.random)
     storage = InMemorySessionStorage()
     builder = agent_builder(LineByLine(DemoModel()), storage, tools)
     async with builder.build() as agent, await agent.new_session() as session:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
+from ...core.randomness import seeded
 from ..engine.attempt import Attempt, Delivery, Limits, Promise, Run, Violation
 from ..engine.running import run_attempt
 from ..engine.selftest import self_test
@@ -119,11 +120,13 @@ class Campaign:
 
     def _once(self, scenario: Scenario, attempt: Attempt, limits: Limits, recorded: bool) -> Run:
         self.runs += 1
-        if not recorded:
-            return run_attempt(scenario, attempt, limits, self.watch)
-        recording = Recording()
-        with ChannelTracer(recording):
-            run = run_attempt(scenario, attempt, limits, self.watch, recording)
+        # An agent's ids are random, and they are in the names of its tasks: unseeded, no two runs would be equal.
+        with seeded(attempt.seed):
+            if not recorded:
+                return run_attempt(scenario, attempt, limits, self.watch)
+            recording = Recording()
+            with ChannelTracer(recording):
+                run = run_attempt(scenario, attempt, limits, self.watch, recording)
         recording.forget()
         return run
 
