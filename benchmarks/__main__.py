@@ -125,7 +125,8 @@ def main() -> None:
     core = Core(arguments.core, not arguments.no_realtime)
     settings = Settings(core, arguments.rounds, 0.2 if arguments.quick else 0.5, arguments.foreign_load)
     results = Results(about(arguments))
-    run(workloads, wanted, settings, results)
+    if workloads:
+        run(workloads, wanted, settings, results)
     if "stopping" in only:
         runtimes = [one for one in RUNTIMES if one in wanted]
         stopping.run(runtimes, arguments.every or (10 if arguments.quick else 1), results)

@@ -14,10 +14,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-PACKAGES: dict[str, list[str]] = {
-    name: table["packages"]
-    for name, table in tomllib.loads(Path(__file__).with_name("environments.toml").read_text()).items()
-}
+TABLES = tomllib.loads(Path(__file__).with_name("environments.toml").read_text())
+PACKAGES: dict[str, list[str]] = {name: table["packages"] for name, table in TABLES.items()}
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "youyou-benchmarks"
 
 
@@ -44,12 +42,13 @@ def ensure(name: str, folder: Path = CACHE) -> Environment:
         return look_at(sys.executable, ["youyou"] if name == "youyou" else ["trio"])
     place = folder / f"{sys.version_info.major}.{sys.version_info.minor}" / name
     python, stamp = place / "bin" / "python", place / "packages.json"
-    if not stamp.exists() or json.loads(stamp.read_text()) != PACKAGES[name]:
-        print(f"installing {' '.join(PACKAGES[name])}", file=sys.stderr, flush=True)
+    wanted = PACKAGES[name] + TABLES[name].get("storage", [])
+    if not stamp.exists() or json.loads(stamp.read_text()) != wanted:
+        print(f"installing {' '.join(wanted)}", file=sys.stderr, flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
         install = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-        subprocess.run([*install, *PACKAGES[name]], check=True)
-        stamp.write_text(json.dumps(PACKAGES[name]))
+        subprocess.run([*install, *wanted], check=True)
+        stamp.write_text(json.dumps(wanted))
     return look_at(str(python), [one.partition("==")[0] for one in PACKAGES[name]])
 
 

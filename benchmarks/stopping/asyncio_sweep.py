@@ -12,8 +12,10 @@ import time
 from asyncio import events
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from . import kill
 from .judge import judge
 from .world import World
 
@@ -147,6 +149,31 @@ def ending(task: asyncio.Task[Any], late: bool) -> str:
     if task.cancelled():
         return "CancelledError"
     return type(task.exception()).__name__ if task.exception() else str(task.result())
+
+
+def killed(runtime: Any, scenario: str, at: int) -> dict[str, Any]:
+    """One run that is killed, and resumed by another process. On asyncio's own loop and clock."""
+    events.Handle._run = counted_run  # type: ignore[method-assign]
+
+    async def begin(world: World, folder: Path) -> None:
+        global current
+        session = runtime.Session(world, "", folder)
+        await session.turn("first", lambda _: None)
+        world.message, world.counting, current = "second", True, world
+        with suppress(TimeoutError):
+            await asyncio.wait_for(session.turn("second", world.saw), kill.WINDOW if scenario == "hang" else 30)
+
+    async def resume(world: World, folder: Path) -> None:
+        session = runtime.Session(world, "", folder)
+        await asyncio.wait_for(session.turn("third", lambda _: None), 20)
+
+    return kill.killed(
+        lambda world, folder: asyncio.run(begin(world, folder)),
+        lambda world, folder: asyncio.run(resume(world, folder)),
+        scenario,
+        at,
+        lambda name: World(name, asyncio.sleep, time.monotonic),
+    )
 
 
 def run(runtime: Any, scenario: str, way: str, at: int, window: float) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from .world import Item, World
 
 NAME = "autogen"
 WAYS = ["token.cancel()"]
+DURABLE = False
 WITHOUT = {"retry": "no retry of its own: left to the client of the model"}
 USAGE = RequestUsage(prompt_tokens=1, completion_tokens=1)
 ABILITIES = {

@@ -1,24 +1,27 @@
 """google-adk: `InMemoryRunner` and its session service; stop: `run_async(abort_signal=asyncio.Event())`.
 
-Tools run at once; there is no documented way to run them one after another.
+Killed and resumed: `SqliteSessionService`. Tools run at once; there is no documented way to run them one after another.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.models import BaseLlm, LlmResponse
-from google.adk.runners import InMemoryRunner
+from google.adk.runners import InMemoryRunner, Runner
+from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai import types
 
 from .world import Item, World
 
 NAME = "google_adk"
 WAYS = ["abort_signal.set()"]
+DURABLE = True
 WITHOUT = {"retry": "no retry of its own: left to the HTTP client"}
 
 
@@ -62,7 +65,7 @@ class Fake(BaseLlm):
 class Session:
     """One runner and one session of its service."""
 
-    def __init__(self, world: World, way: str) -> None:
+    def __init__(self, world: World, way: str, folder: Path | None = None) -> None:
         async def read(x: int) -> str:
             """Reads."""
             return await world.tool("read", x)
@@ -80,13 +83,19 @@ class Session:
             return world.block(x)
 
         agent = LlmAgent(name="a", model=Fake(world=world), instruction="help", tools=[read, slow, write, block])
-        self.runner = InMemoryRunner(agent=agent, app_name="app")
+        if folder:
+            service = SqliteSessionService(str(folder / "sessions.db"))
+            self.runner = Runner(agent=agent, app_name="app", session_service=service)
+        else:
+            self.runner = InMemoryRunner(agent=agent, app_name="app")
         self.id: str | None = None
 
     async def turn(self, text: str, saw: Callable[[str], None]) -> str:
         self.abort = asyncio.Event()
         if self.id is None:
-            self.id = (await self.runner.session_service.create_session(app_name="app", user_id="u")).id
+            service, who = self.runner.session_service, {"app_name": "app", "user_id": "u"}
+            found = await service.get_session(session_id="s", **who)
+            self.id = (found or await service.create_session(session_id="s", **who)).id
         async for event in self.runner.run_async(
             user_id="u",
             session_id=self.id,

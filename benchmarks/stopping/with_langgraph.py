@@ -1,12 +1,14 @@
 """langchain's `create_agent` on langgraph: `InMemorySaver` and a thread id; stop: `RunControl.request_drain()`.
 
-One tool after another: `max_concurrency=1`. Retry: `ModelRetryMiddleware`, its own opt-in.
+One tool after another: `max_concurrency=1`. Retry: `ModelRetryMiddleware`, its own opt-in. Killed and resumed:
+`AsyncSqliteSaver`.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 from langchain.agents import create_agent
@@ -16,12 +18,14 @@ from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.runtime import RunControl
 
 from .world import MUTATING, Item, World
 
 NAME = "langgraph"
 WAYS = ["request_drain()"]
+DURABLE = True
 WITHOUT: dict[str, str] = {}
 ids = itertools.count()
 
@@ -75,7 +79,7 @@ class Fake(BaseChatModel):
 class Session:
     """A thread of a graph."""
 
-    def __init__(self, world: World, way: str) -> None:
+    def __init__(self, world: World, way: str, folder: Path | None = None) -> None:
         @tool
         async def read(x: int) -> str:
             "Reads."
@@ -100,12 +104,21 @@ class Session:
         if world.scenario == "retry":
             more["middleware"] = [ModelRetryMiddleware(max_retries=3)]
         tools = [read, slow, write, block]
-        self.graph = create_agent(Fake(world=world), tools, checkpointer=InMemorySaver(), **more)
+        self.folder = folder
+        self.make = lambda saver: create_agent(Fake(world=world), tools, checkpointer=saver, **more)
+        self.graph = self.make(InMemorySaver())
         self.config: dict[str, Any] = {"configurable": {"thread_id": "t"}}
         if world.scenario in MUTATING:
             self.config["max_concurrency"] = 1
 
     async def turn(self, text: str, saw: Callable[[str], None]) -> str:
+        if not self.folder:
+            return await self.asked(text, saw)
+        async with AsyncSqliteSaver.from_conn_string(str(self.folder / "threads.db")) as saver:
+            self.graph = self.make(saver)
+            return await self.asked(text, saw)
+
+    async def asked(self, text: str, saw: Callable[[str], None]) -> str:
         self.control = RunControl()
         asked = {"messages": [{"role": "user", "content": text}]}
         async for message, _ in self.graph.astream(asked, self.config, stream_mode="messages", control=self.control):

@@ -1,4 +1,4 @@
-"""openai-agents: `SQLiteSession` in memory; stop: `result.cancel()`, or `cancel(mode="after_turn")`.
+"""openai-agents: `SQLiteSession`, in memory or in a file; stop: `result.cancel()`, or `cancel(mode="after_turn")`.
 
 One tool after another: `ToolExecutionConfig(max_function_tool_concurrency=1)`. Retry: `ModelSettings(retry=...)`, an
 opt-in of its own.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 from agents import (
@@ -28,6 +29,7 @@ from .world import MUTATING, Item, World
 
 NAME = "openai_agents"
 WAYS = ["cancel()", 'cancel(mode="after_turn")']
+DURABLE = True
 WITHOUT: dict[str, str] = {}
 ids = itertools.count()
 set_tracing_disabled(True)
@@ -88,7 +90,7 @@ class Fake(Model):
 class Session:
     """An agent and a stored session."""
 
-    def __init__(self, world: World, way: str) -> None:
+    def __init__(self, world: World, way: str, folder: Path | None = None) -> None:
         self.mode = "after_turn" if "after_turn" in way else "immediate"
 
         @function_tool
@@ -111,7 +113,7 @@ class Session:
         if world.scenario == "retry":
             more["model_settings"] = ModelSettings(retry=ModelRetrySettings(max_retries=3, policy=lambda _: True))
         self.agent = Agent(name="a", model=Fake(world), tools=[read, slow, write, block], **more)
-        self.stored = SQLiteSession(f"s{next(ids)}")
+        self.stored = SQLiteSession("s", folder / "sessions.db") if folder else SQLiteSession(f"s{next(ids)}")
         one = RunConfig(tool_execution=ToolExecutionConfig(max_function_tool_concurrency=1))
         self.config = one if world.scenario in MUTATING else None
         self.run: Any = None

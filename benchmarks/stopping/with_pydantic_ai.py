@@ -28,6 +28,7 @@ from .world import Item, World
 
 NAME = "pydantic_ai"
 WAYS = ["events.cancel()"]
+DURABLE = False
 WITHOUT = {"retry": "no retry of its own by default: HTTP transport or FallbackModel"}
 
 

@@ -1,12 +1,17 @@
-"""strands-agents: an `Agent` is the session; stop: `agent.cancel()`, or `cancel(after_current_tools=True)`."""
+"""strands-agents: an `Agent` is the session; stop: `agent.cancel()`, or `cancel(after_current_tools=True)`.
+
+Killed and resumed: `FileSessionManager`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 from strands import Agent, tool
 from strands.models import Model
+from strands.session.file_session_manager import FileSessionManager
 from strands.tools.executors import SequentialToolExecutor
 from strands.types.exceptions import ModelThrottledException
 
@@ -14,6 +19,7 @@ from .world import MUTATING, Busy, Item, World
 
 NAME = "strands"
 WAYS = ["cancel()", "cancel(after_current_tools=True)"]
+DURABLE = True
 WITHOUT: dict[str, str] = {}
 
 
@@ -87,7 +93,7 @@ class Fake(Model):
 class Session:
     """One agent."""
 
-    def __init__(self, world: World, way: str) -> None:
+    def __init__(self, world: World, way: str, folder: Path | None = None) -> None:
         self.way = way
 
         @tool
@@ -110,7 +116,9 @@ class Session:
             """Blocks its thread."""
             return world.block(x)
 
-        more = {"tool_executor": SequentialToolExecutor()} if world.scenario in MUTATING else {}
+        more: dict[str, Any] = {"tool_executor": SequentialToolExecutor()} if world.scenario in MUTATING else {}
+        if folder:
+            more["session_manager"] = FileSessionManager("s", storage_dir=str(folder))
         self.agent = Agent(model=Fake(world), tools=[read, slow, write, block], callback_handler=None, **more)
 
     async def turn(self, text: str, saw: Callable[[str], None]) -> str:

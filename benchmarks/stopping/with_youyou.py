@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import trio
@@ -35,13 +36,16 @@ from youyou import (
     TurnComplete,
     UserMessage,
 )
+from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.testing import InMemorySessionStorage
 
+from . import kill
 from .judge import judge
 from .world import Busy, Item, World
 
 NAME = "youyou"
 WAYS = ["cancel()", "cancel(grace=1)", "scope", "host"]
+DURABLE = True
 WITHOUT: dict[str, str] = {}
 DEFAULT = AgentConfig("model")
 CLOSING = (DEFAULT.closing_ms + DEFAULT.tool_patience_ms) / 1e3
@@ -291,6 +295,42 @@ class Run:
         asked = self.world.requests["third"]
         self.out["request"] = asked[0] if asked else None
         return judge(self.world, self.out)
+
+
+def killed(_: Any, scenario: str, at: int) -> dict[str, Any]:
+    """One run that is killed, and resumed by another process, with a file and Trio's own clock."""
+
+    async def begin(world: World, folder: Path) -> None:
+        storage = SQLiteSessionStorage(folder / "sessions.db")
+        with trio.move_on_after(kill.WINDOW if scenario == "hang" else 30) as limit:
+            async with build(world, storage) as agent, await agent.new_session() as session:
+                (folder / "id").write_text(session.id)
+                running = Run(scenario, "cancel()", 0)
+                running.world = world
+                await running.read(session, "first", lambda _: None)
+                world.message, world.counting = "second", True
+                trio.lowlevel.add_instrument(Steps(world))
+                limit.deadline = trio.current_time() + (kill.WINDOW if scenario == "hang" else 30)
+                try:
+                    await running.read(session, "second", world.saw)
+                finally:
+                    world.counting = False
+
+    async def resume(world: World, folder: Path) -> None:
+        storage, running = SQLiteSessionStorage(folder / "sessions.db"), Run(scenario, "cancel()", 0)
+        running.world = world
+        with trio.fail_after(20):
+            name = (folder / "id").read_text()
+            async with build(world, storage) as agent, await agent.resume_session(name) as session:
+                await running.read(session, "third", lambda _: None)
+
+    return kill.killed(
+        lambda world, folder: trio.run(begin, world, folder),
+        lambda world, folder: trio.run(resume, world, folder),
+        scenario,
+        at,
+        lambda name: World(name, trio.sleep, time.monotonic),
+    )
 
 
 def run(_: Any, scenario: str, way: str, at: int, window: float) -> dict[str, Any]:

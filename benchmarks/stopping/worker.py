@@ -20,21 +20,24 @@ import warnings
 from contextlib import redirect_stdout
 from typing import Any
 
+from . import kill
 from .judge import summary
 from .world import SCENARIOS
 
 
 def ways(runtime: Any, scenario: str) -> list[str]:
-    """The runtime's own, each also twice and from the reader, and the cancel of the task that reads."""
-    return [
-        *runtime.WAYS,
-        *(f"{way}, {more}" for way in runtime.WAYS[:1] for more in ("twice", "by the reader")),
-        "task",
-    ]
+    """The runtime's own, the first of them also twice and by the reader; the cancel of the task that reads; a kill."""
+    more = [f"{runtime.WAYS[0]}, {how}" for how in ("twice", "by the reader")]
+    killed = ["kill"] if runtime.DURABLE and scenario in kill.SCENARIOS else []
+    return [*runtime.WAYS, *more, "task", *killed]
 
 
 def sweep(runtime: Any, scenario: str, way: str, every: int) -> dict[str, Any]:
     """All stops of one scenario and way."""
+    if way == "kill":
+        steps = runtime.killed(runtime, scenario, 0)["steps"]
+        rows = [runtime.killed(runtime, scenario, at) for at in range(1, steps + 1, every * kill.EVERY)]
+        return {"runtime": runtime.NAME, "scenario": scenario, "way": way, **summary(rows)}
     window = 0.5 if scenario == "hang" else 60
     counted = runtime.run(runtime, scenario, way, 0, window)
     by_reader = way.endswith("by the reader")
@@ -49,7 +52,7 @@ def load(name: str) -> Any:
     if not hasattr(runtime, "run"):
         from . import asyncio_sweep
 
-        runtime.run = asyncio_sweep.run
+        runtime.run, runtime.killed = asyncio_sweep.run, asyncio_sweep.killed
     return runtime
 
 
@@ -67,7 +70,11 @@ def main() -> None:
         runtime = load(arguments.runtime)
         if arguments.one:
             scenario, way, at = arguments.one
-            found: Any = runtime.run(runtime, scenario, way, int(at), 60)
+            found: Any = (
+                runtime.killed(runtime, scenario, int(at))
+                if way == "kill"
+                else runtime.run(runtime, scenario, way, int(at), 60)
+            )
         else:
             found = []
             for scenario in arguments.scenarios or SCENARIOS:
