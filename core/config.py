@@ -134,6 +134,10 @@ class AgentConfig:
     """Milliseconds for one call of the session storage, after which it has failed."""
     plugin_timeout_ms: int = 5_000
     """Milliseconds for the shutdown of one plugin, provider or storage."""
+    max_calls_per_response: int = 256
+    """Tool calls that one response may hold; with more, its stream is closed and the turn fails (semantics 4)."""
+    max_response_chars: int = 4_000_000
+    """Characters of text, reasoning and arguments that one response may hold; with more, as above."""
     claim_ttl_ms: int = 15_000
     """How long a claim on a session lasts unless it is renewed, in milliseconds; it is renewed at a third of that.
 

@@ -193,6 +193,6 @@ class MemoryExtractor:
         model, provider = model_of(request.setup.registry, wanted)
         text = extraction_text(messages, shown, int(model.context_window * config.compact_threshold))
         chat = ChatRequest(model.id, SystemPrompt(extraction_prompt()), (UserMessage(text),))
-        response = Response(new_id())
+        response = Response.of(config)
         await read_response(self.lifetime, provider, chat, response, NullSink(), config.stream_idle_timeout_ms / 1000)
         return response.text

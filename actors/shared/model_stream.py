@@ -3,7 +3,7 @@
 Collects one response. Text becomes part of it in the same step in which it is emitted, so that history and events never
 disagree. Whatever a provider does ends in a whole `Response` or in an `AgentError`.
 
-    response = Response(new_id())
+    response = Response.of(config)
     await read_response(lifetime, provider, request, response, sink, idle_timeout=120)
 """
 
@@ -13,15 +13,18 @@ import logging
 import math
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from typing import Any, Final, Protocol, assert_never, cast
+from typing import Any, Final, NoReturn, Protocol, assert_never, cast
 
 import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ...core.config import AgentConfig
 from ...core.ports.chat_event_checks import checked, error_of
 from ...core.ports.protocols import ModelProvider
+from ...core.randomness import new_id
 from ...messages.chat import ChatError, ChatRequest, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
+from ...messages.codec import to_json
 from ...messages.content import ContentBlock, ReasoningBlock, TextBlock
 from ...messages.errors import AgentError, ProviderError, ProviderTimeout, StreamInterrupted
 from ...messages.history import AssistantMessage, MessageStatus, ToolCall
@@ -36,11 +39,20 @@ class Response:
     """What came of one request so far."""
 
     response_id: str
+    max_calls: int
+    max_chars: int
     calls: list[ToolCall] = attrs.Factory(list)
     done: Done | None = None
     visible: bool = False
+    chars: int = 0
+    """Characters of text, reasoning and arguments so far."""
     _kinds: list[type[TextBlock] | type[ReasoningBlock]] = attrs.Factory(list)
     _pieces: list[list[str]] = attrs.Factory(list)
+
+    @classmethod
+    def of(cls, config: AgentConfig) -> Response:
+        """An empty one, with the bounds of this configuration."""
+        return cls(new_id(), config.max_calls_per_response, config.max_response_chars)
 
     def add(self, delta: TextDelta | ReasoningDelta) -> None:
         """Take in a piece; pieces of one kind that follow each other are one block."""
@@ -167,24 +179,40 @@ async def _collect(
     silence: trio.CancelScope,
     idle_timeout: float,
 ) -> None:
+    without_room = 0
+    deadline = trio.current_time() + idle_timeout
     while True:
-        silence.deadline = trio.current_time() + idle_timeout
+        silence.deadline = deadline
         item = await call_user(lifetime, _next, stream)
         if item is _END:
             return
-        match event := checked(item):
+        event = checked(item)
+        if isinstance(event, TextDelta | ReasoningDelta) and event.text:
+            # While a reader holds us up, the provider is not silent.
+            silence.deadline = math.inf
+            await sink.room()
+            response.chars += len(event.text)
+            if response.chars > response.max_chars:
+                _cut(event, response, sink)
+            response.add(event)
+            sink.delta(event)
+            deadline = trio.current_time() + idle_timeout
+            continue
+        # Only `room` is a checkpoint: a provider that yields anything else without ever waiting keeps the event loop,
+        # and no cancel would be seen.
+        without_room += 1
+        if not without_room % ITEMS_BETWEEN_CHECKPOINTS:
+            await trio.lowlevel.checkpoint()
+        match event:
             case TextDelta() | ReasoningDelta():
-                if event.text:
-                    # While a reader holds us up, the provider is not silent.
-                    silence.deadline = math.inf
-                    await sink.room()
-                    response.add(event)
-                    sink.delta(event)
+                pass  # a keep-alive: it says nothing, so it counts as silence
             case ToolCall():
+                _check_bounds(event, response)
                 # The id is made unique before anything else sees the call: log, events and results all speak of the
                 # same one.
                 response.calls.append(sink.call(attrs.evolve(event, response_id=response.response_id)))
                 response.visible = True
+                deadline = trio.current_time() + idle_timeout
             case ChatError():
                 raise error_of(event)
             case Done():
@@ -197,6 +225,36 @@ async def _collect(
                 assert_never(event)
 
 
+def _cut(delta: TextDelta | ReasoningDelta, response: Response, sink: Sink) -> NoReturn:
+    """Keep what is within the bound, and fail."""
+    kept = delta.text[: max(0, len(delta.text) + response.max_chars - response.chars)]
+    if kept:
+        response.add(attrs.evolve(delta, text=kept))
+        sink.delta(attrs.evolve(delta, text=kept))
+    raise _too_long(response)
+
+
+def _check_bounds(call: ToolCall, response: Response) -> None:
+    response.chars += len(call.raw_arguments or "") + len(to_json(call.arguments))
+    if response.chars > response.max_chars:
+        raise _too_long(response)
+    if len(response.calls) >= response.max_calls:
+        raise ProviderError(
+            f"the response holds more than {response.max_calls} tool calls, so none of them runs; raise "
+            "max_calls_per_response if the model needs them",
+            retryable=False,
+        )
+
+
+def _too_long(response: Response) -> ProviderError:
+    return ProviderError(
+        f"the response is longer than {response.max_chars} characters and was cut, so none of its calls runs; raise "
+        "max_response_chars if the model needs them",
+        retryable=False,
+    )
+
+
+ITEMS_BETWEEN_CHECKPOINTS: Final = 64
 _END: Final = object()
 
 

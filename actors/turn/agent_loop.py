@@ -10,7 +10,7 @@ import attrs
 import trio
 
 from ...core.config import RetryPolicy
-from ...core.randomness import chance, new_id
+from ...core.randomness import chance
 from ...core.retry import AfterFailure, after_failure, given_up, retry_delay_ms
 from ...messages.chat import ChatRequest, ReasoningDelta, TextDelta, ToolSpec
 from ...messages.errors import AgentError, EmptyResponse, MaxToolCallsExceeded
@@ -114,7 +114,7 @@ class AgentLoop:
             await self.context.journal.flush()
             if not self.context.control.stopping:
                 await self.compactor.before_request(self.assignment.tools)
-            response = Response(new_id())
+            response = Response.of(self.context.setup.config)
             if self.context.control.stopping:
                 return response
             error = await self._stream(response)

@@ -25,7 +25,6 @@ from ...core.compaction.decisions import (
     summary_request_messages,
     truncate_history,
 )
-from ...core.randomness import new_id
 from ...core.session_setup import model_of
 from ...messages.chat import ChatRequest, SystemPrompt, ToolSpec
 from ...messages.errors import AgentError, CompactError, ErrorCode
@@ -140,7 +139,7 @@ class Compactor:
         model, _ = model_of(self.context.setup.registry, config.compact_model or self.context.setup.model.id)
         budget = int(model.context_window * config.compact_threshold)
         for _ in range(SUMMARY_TRIES):
-            response = Response(new_id())
+            response = Response.of(config)
             try:
                 await self._ask(split, budget, response)
             except AgentError as error:

@@ -26,6 +26,8 @@ _POSITIVE = (
     "storage_timeout_ms",
     "plugin_timeout_ms",
     "claim_ttl_ms",
+    "max_calls_per_response",
+    "max_response_chars",
 )
 _NOT_NEGATIVE = ("shutdown_grace_ms", "tool_patience_ms")
 _TEXT = ("default_model", "memory_namespace")

@@ -57,7 +57,7 @@ WRITES_AND_FLUSHES = {
 }
 PER_DELTA = {
     # Python: function calls (of Python and of C) from provider to reader; blocks of memory that a waiting one holds
-    (3, 11): (81, 4),
+    (3, 11): (83, 4),
 }
 
 
