@@ -27,12 +27,16 @@ def explore(
     as_json: bool,
 ) -> int:
     """Try everything on the scenario and print what was found; the command's exit code."""
-    from ...testing import examine, load_scenario
+    from ...testing import Interrupted, examine, load_scenario
 
     progress = _Progress(sys.stderr.isatty())
     try:
         found = load_scenario(scenario)
         reports = examine(found, schedules=schedules, seed=seed, cancel=cancel, token=token, progress=progress)
+    except Interrupted as interrupted:
+        progress.clear()
+        put(f"{interrupted.report}\n")
+        raise
     except ValueError as error:
         # What was typed: the scenario's own errors are in its report.
         raise UsageError(str(error)) from error

@@ -102,6 +102,8 @@ class Campaign:
         """The undisturbed run of ``attempt``, made twice; files what is wrong with it."""
         self_test()
         first = self.run(attempt)
+        if first.outcome is not None:
+            raise first.outcome.with_traceback(None)
         twin = self.run(attempt)
         if (problem := divergence(first, twin)) is not None:
             first.violations.insert(0, Violation("nondeterminism", problem, 0))

@@ -3,7 +3,7 @@
     @swept(cancel="turn", points="every-location")
     async def test_a_cancelled_turn_leaves_a_sendable_history(sim, tmp_path): ...
 
-    YOUYOU_REPLAY=yy1-a17.turn pytest test_x.py::test_a_cancelled_turn...      # one run, with its trace
+    YOUYOU_REPLAY=test_a_cancelled_turn...:yy2-a17.turn-hx3k9a pytest test_x.py      # one run, with its trace
 
 Needs no plugin: the test is a plain function, so pytest-trio and others leave it alone, and fixtures are given as
 usual. They are made once; what they hold is shared by all runs, so a fixture that changes belongs into the body.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -22,9 +23,10 @@ from ..report.report import Report
 from .exploration import explore
 from .replays import replay
 from .sweeps import sweep
+from .targets import SWEPT
 
 ENVIRONMENT = "YOUYOU_REPLAY"
-"""Name of the environment variable with a token to replay."""
+"""Name of the environment variable with a token to replay, behind the name of its test and a colon."""
 AsyncTest = Callable[..., Any]
 _REPLAYED = ("cancel", "error", "crash", "allow", "allow_leaks", "swallowed", "max_steps", "max_seconds")
 
@@ -60,36 +62,53 @@ def _decorate(engine: Callable[..., Report], test: AsyncTest | None, options: di
 def _ordinary(engine: Callable[..., Report], test: AsyncTest, options: dict[str, Any]) -> Callable[..., None]:
     if not inspect.iscoroutinefunction(test):
         raise TypeError(f"{test.__name__} must be an 'async def' whose first parameter is the simulation")
-    parameters = list(inspect.signature(test).parameters.values())
+    whole = inspect.signature(test)
+    parameters = list(whole.parameters.values())
     method = bool(parameters) and parameters[0].name == "self"
     given = parameters[:1] + parameters[2:] if method else parameters[1:]
+    signature = inspect.Signature(given)
+    simulation = parameters[1 if method else 0].name if len(parameters) > method else None
 
     def run(*args: Any, **fixtures: Any) -> None:
         __tracebackhide__ = True
-
-        # By name, because Hypothesis hands over what it drew by position.
-        named = dict(inspect.Signature(given).bind(*args, **fixtures).arguments)
-        owner = [named.pop("self")] if method else []
+        # By name or by position, as whoever calls likes it: pytest, Hypothesis, a person.
+        others = signature.bind(*args, **fixtures).arguments
 
         async def scenario(sim: Simulation) -> None:
-            await test(*owner, sim, **named)
+            bound = inspect.BoundArguments(whole, OrderedDict())
+            for name in whole.parameters:
+                if name == simulation:
+                    bound.arguments[name] = sim
+                elif name in others:
+                    bound.arguments[name] = others[name]
+            await test(*bound.args, **bound.kwargs)
 
         scenario.__qualname__ = test.__qualname__
         _judge(engine, scenario, options)
 
-    run.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]  # pytest reads it to find the fixtures
+    run.__signature__ = signature  # type: ignore[attr-defined]  # pytest reads it to find the fixtures
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
         setattr(run, name, getattr(test, name))
     run.__dict__.update(test.__dict__)
+    setattr(run, SWEPT, test)
     return run
 
 
 def _judge(engine: Callable[..., Report], scenario: Scenario, options: dict[str, Any]) -> None:
     __tracebackhide__ = True
-    token = os.environ.get(ENVIRONMENT)
+    name = scenario.__qualname__.rpartition(".")[2]
+    token = _token_for(name)
     if token:
         report = replay(scenario, token, **{k: v for k, v in options.items() if k in _REPLAYED})
         print("\n".join(trace_lines(report.baseline)))
     else:
         report = engine(scenario, **options)
-    report.assert_ok()
+    if not report.ok:
+        # The line to copy names the test: other tests of the same pytest run as usual.
+        raise AssertionError(str(report).replace(f"{ENVIRONMENT}=yy", f"{ENVIRONMENT}={name}:yy"))
+
+
+def _token_for(name: str) -> str | None:
+    """The token to replay in the test ``name``: one without a name is for every test."""
+    wanted, colon, token = os.environ.get(ENVIRONMENT, "").rpartition(":")
+    return token if token and (not colon or wanted == name) else None

@@ -35,7 +35,7 @@ from ..report.report import Report
 from ..report.tokens import fits
 from .campaign import Campaign, Key, Progress, conduct, signature, trace_of
 from .orders import Frontier, Sampler
-from .targets import check_scenario, every_point
+from .targets import as_scenario, every_point
 
 _AUTO: tuple[Strategy, ...] = ("systematic", "walk", "pct2", "guided", "pct3")
 _SCHEDULES = 200
@@ -102,7 +102,7 @@ def explore(
     Raises:
         Interrupted: a person pressed Ctrl-C; its ``report`` holds what was found.
     """
-    check_scenario(scenario)
+    scenario = as_scenario(scenario)
     if chaos is not None and "cancel_after" in chaos.modes:
         raise ValueError("chaos makes calls fail, it does not cancel: leave 'cancel_after' out of its modes")
     strategies: Sequence[Strategy] = (strategy,) if isinstance(strategy, str) else tuple(strategy)

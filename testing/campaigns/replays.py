@@ -19,7 +19,7 @@ from ..report.report import Report
 from ..report.tokens import decode, fingerprint, mark_of
 from .campaign import Campaign
 from .sweeps import Target
-from .targets import check_scenario
+from .targets import as_scenario
 
 
 def replay(
@@ -44,7 +44,8 @@ def replay(
         BadToken: the token cannot be read.
         ValueError: the token names something that was not given.
     """
-    check_scenario(scenario)
+    __tracebackhide__ = True
+    scenario = as_scenario(scenario)
     attempt = decode(token)
     target = cancel if callable(cancel) else None
     if target is None and any(i.what == "action" for i in attempt.injections):

@@ -25,7 +25,7 @@ from ..process.leaks import LeakWatch
 from ..process.locations import NOWHERE, Location
 from ..report.report import Report
 from .campaign import Campaign, Progress, conduct
-from .targets import Point, check_scenario, every_point
+from .targets import Point, as_scenario, every_point
 
 Target = str | Callable[[Simulation], object] | None
 Points = Literal["every-step", "every-location"] | int
@@ -100,9 +100,8 @@ def sweep(
     Raises:
         Interrupted: a person pressed Ctrl-C; its ``report`` holds what was found.
     """
-    check_scenario(scenario)
-    if crash is not None:
-        check_scenario(crash)
+    scenario = as_scenario(scenario)
+    crash = None if crash is None else as_scenario(crash)
     _check_counts(points, schedules, pairs, then_points, swallowed)
     named = cancel if cancel is None or isinstance(cancel, str) else "action"
     plan = Plan(
@@ -144,12 +143,10 @@ def _sweep(campaign: Campaign, plan: Plan) -> None:
     if [f for f in baseline.failures if f.kind != "leak"]:
         campaign.note = "the undisturbed run fails already, so nothing was injected"
         return
-    try:
-        for number in range(plan.schedules):
-            order = Order() if number == 0 else Order("walk", derive(plan.seed, "schedule", number))
-            _under(campaign, plan, Attempt(seed=plan.seed, order=order), baseline if number == 0 else None)
-    finally:
-        campaign.missed = tuple(_missed(campaign, plan, baseline))
+    for number in range(plan.schedules):
+        order = Order() if number == 0 else Order("walk", derive(plan.seed, "schedule", number))
+        _under(campaign, plan, Attempt(seed=plan.seed, order=order), baseline if number == 0 else None)
+    campaign.missed = tuple(_missed(campaign, plan, baseline))
 
 
 def _missed(campaign: Campaign, plan: Plan, baseline: Run) -> Iterator[str]:

@@ -7,31 +7,50 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from ..engine.attempt import Run
+from ..engine.simulation import Scenario, Simulation
 
 When = Literal["after", "before"]
 Point = tuple[int, When]
 
 
-def check_scenario(scenario: Any) -> None:
-    """Raise `TypeError`, in words, unless ``scenario`` is an async function whose one parameter is the simulation."""
+SWEPT = "__swept__"
+"""Attribute of a decorated test: the async function behind it."""
+
+
+def as_scenario(found: Any) -> Scenario:
+    """``found`` as an async function of the simulation.
+
+    The test behind ``@swept`` is taken out of it, and a function without a parameter is called without one: its own
+    asserts are all that it promises.
+
+    Raises:
+        TypeError: it is something else, in words.
+    """
+    scenario = getattr(found, SWEPT, found)
     name = getattr(scenario, "__name__", repr(scenario))
     if isinstance(scenario, type) or not callable(scenario):
         raise TypeError(f"a scenario is 'async def name(sim)'; {name} is {_kind(scenario)}")
     if inspect.isgeneratorfunction(scenario) or inspect.isasyncgenfunction(scenario):
         raise TypeError(f"a scenario is 'async def name(sim)'; {name} is a generator")
-    plain = inspect.isfunction(scenario) or inspect.ismethod(scenario)
+    plain = inspect.isroutine(scenario)
     if plain and not inspect.iscoroutinefunction(scenario) and not _returns_awaitable(scenario):
         raise TypeError(f"a scenario is 'async def name(sim)'; {name} is a plain function")
-    wanted = [
-        p.name
-        for p in inspect.signature(scenario).parameters.values()
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-    ]
+    parameters = inspect.signature(scenario).parameters.values()
+    wanted = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if len(wanted) > 1 or (wanted and not _takes_one(scenario)):
         raise TypeError(
             f"a scenario is 'async def name(sim)'; {name} takes {' and '.join(map(repr, wanted))}: "
             "bind the others, with functools.partial for example"
         )
+    return scenario if _takes_one(scenario) else _without_parameter(scenario)
+
+
+def _without_parameter(scenario: Any) -> Scenario:
+    async def call(_: Simulation) -> None:
+        await scenario()
+
+    call.__name__, call.__qualname__ = scenario.__name__, getattr(scenario, "__qualname__", scenario.__name__)
+    return call
 
 
 def _takes_one(scenario: Any) -> bool:

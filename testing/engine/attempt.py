@@ -221,6 +221,8 @@ class Run:
     """Virtual seconds from the first injection until the target had ended; infinite if it never did."""
     shutdown_steps: int | None = None
     notes: list[tuple[int, str]] = attrs.field(factory=list)
+    outcome: BaseException | None = None
+    """What pytest was told from inside: that the test is skipped, say."""
     frozen: list[dict[str, Any]] = attrs.field(factory=list)
     """After a crash: the possible states of everything durable."""
     crashed: Run | None = None

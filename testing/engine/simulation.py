@@ -169,6 +169,11 @@ class Simulation:
     def _failed(self, what: str, error: BaseException) -> None:
         """``error`` came out; record it unless everything in it was injected or is allowed."""
         leaves = [leaf for leaf in leaves_of(error) if not self._allowed(leaf)]
+        for leaf in leaves:
+            if type(leaf).__name__ in ("Skipped", "SkipTest", "XFailed"):
+                # Said to the test runner, whose business it is.
+                self._run.outcome = leaf
+                return
         # A Ctrl-C that nobody injected comes from the person at the keyboard.
         self._interrupted |= any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves)
         if leaves and not self._plan.dead:

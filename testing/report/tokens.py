@@ -124,6 +124,7 @@ def decode(token: str) -> Attempt:
     Raises:
         BadToken: it is not one of ours, or cut short.
     """
+    __tracebackhide__ = True
     head, *parts = token.strip().split("-")
     if head not in ("yy1", "yy2"):
         raise BadToken(f"{token!r} is not a replay token; tokens begin with 'yy2' (older ones with 'yy1')")

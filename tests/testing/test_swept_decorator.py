@@ -73,7 +73,7 @@ def test_a_failure_is_one_assertion_with_the_smallest_case_and_its_token():
         leaky(word="word")
 
     assert "the slot is back" in str(caught.value)
-    assert f"{ENVIRONMENT}=yy2-a2-h" in str(caught.value)
+    assert f"{ENVIRONMENT}=leaky:yy2-a2-h" in str(caught.value)
 
 
 def test_the_environment_variable_replays_one_run_and_prints_its_trace(monkeypatch, capsys):
