@@ -70,7 +70,10 @@ TRANSITIONS: Final[Mapping[tuple[TurnState, TurnInput], TurnState]] = {
     (TurnState.CANCELLING, TurnInput.END): TurnState.CANCELLED,
     (TurnState.LOSING, TurnInput.END): TurnState.FAILED,
 }
-"""All transitions. What is not in here changes nothing: the first of completed, failed and cancelled wins; a lost log outranks them."""
+"""All transitions. What is not in here changes nothing: the first of completed, failed and cancelled wins.
+
+A lost log outranks all three.
+"""
 
 OUTCOMES: Final[Mapping[TurnState, TurnStatus]] = {
     TurnState.COMPLETING: TurnStatus.COMPLETED,

@@ -151,9 +151,14 @@ class RunningTurn:
 
     @enable_ki_protection
     async def __anext__(self) -> AgentEvent:
-        check_run(self._token, "a turn")
+        try:
+            task = trio.lowlevel.current_task()
+        except RuntimeError:
+            task = None
+        if task is not self._reader or task is None:
+            check_run(self._token, "a turn")  # once for each task: a task never changes its run
+            self._reader = task
         events = self._turn.context.events
-        self._reader = trio.lowlevel.current_task()
         self._read += 1
         # A reader in a tight loop over a full buffer must switch tasks now and then, and need not for each event.
         if self._read % events.size == 0 or not len(events):

@@ -30,7 +30,7 @@ from ...messages.records import Memory
 from ..shared.deadlock import owned_by
 from ..shared.lifetime import Lifetime
 from ..shared.mailbox import Reply, close_all, post
-from ..shared.model_stream import NullSink, Response, read_response
+from ..shared.model_stream import Response, StreamLimits, read_response
 from ..shared.user_code import UserCodeError, call_user
 from .memory_search import found_memories, memory_error
 
@@ -193,6 +193,6 @@ class MemoryExtractor:
         model, provider = model_of(request.setup.registry, wanted)
         text = extraction_text(messages, shown, int(model.context_window * config.compact_threshold))
         chat = ChatRequest(model.id, SystemPrompt(extraction_prompt()), (UserMessage(text),))
-        response = Response.of(config)
-        await read_response(self.lifetime, provider, chat, response, NullSink(), config.stream_idle_timeout_ms / 1000)
+        response = Response(new_id())
+        await read_response(self.lifetime, provider, chat, StreamLimits.of(config), response)
         return response.text

@@ -92,7 +92,8 @@ class Recorder:
         mark = log.posted if mark is None else mark
         failures = log.failures
         await trio.lowlevel.checkpoint()
-        if not log.writing:
+        # Nothing is left to write without a storage, or when a write took it along: then nobody is woken for nothing.
+        if log.saved < mark and not log.writing:
             self._want(log)
         while log.saved < mark or log.lost is not None:
             if log.lost is not None:

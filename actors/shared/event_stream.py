@@ -24,15 +24,13 @@ class Numbering:
 
     last: int = 0
 
-    def next(self) -> int:
-        """The next number."""
-        self.last += 1
-        return self.last
-
 
 @attrs.define(eq=False)
-class _QueuedEvent:
+class _QueuedProgress:
+    """An unread progress, which a newer one of its call replaces in its place."""
+
     event: AgentEvent
+    call_id: str
 
 
 # A gate and a deque, not a memory channel: numbering and putting must be one sync step, or two tasks' events would be
@@ -50,9 +48,8 @@ class EventStream:
     closed: bool = False
     dropped: int = 0
     peak: int = 0
-    _items: deque[_QueuedEvent] = attrs.Factory(deque)
-    _progress: dict[str, _QueuedEvent] = attrs.Factory(dict)
-    _since_checkpoint: int = 0
+    _items: deque[AgentEvent | _QueuedProgress] = attrs.Factory(deque)
+    _progress: dict[str, _QueuedProgress] = attrs.Factory(dict)
     _writable: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
     _readable: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
 
@@ -60,50 +57,48 @@ class EventStream:
         return len(self._items)
 
     @property
-    def _has_capacity(self) -> bool:
+    def has_capacity(self) -> bool:
+        """Whether a put keeps within the bound."""
         return self.unbounded or self.detached or len(self._items) < self.size
 
     def offer(self, payload: AgentEventPayload) -> bool:
-        """Put if there is room. Sync. False: call ``emit``, it is also time for a checkpoint."""
-        # Without the second condition a turn whose reader keeps up would never switch tasks: a checkpoint once per
-        # buffer costs nothing measurable, one for each delta more than the delta.
-        if not self._has_capacity or self._since_checkpoint >= self.size:
+        """Put if there is room. Sync. False: call ``emit``."""
+        if not self.has_capacity:
             return False
-        self._since_checkpoint += 1
         self.put(payload)
         return True
 
     async def emit(self, payload: AgentEventPayload) -> None:
         """Wait for room, then put. A checkpoint. If `trio.Cancelled` comes out, the event was not emitted."""
-        self._since_checkpoint = self.size
         await self.wait_for_capacity()
         self.put(payload)
 
     async def wait_for_capacity(self) -> None:
-        """Wait until a put keeps within the bound. A checkpoint when there is no room, and once per buffer."""
-        if self._has_capacity and self._since_checkpoint < self.size:
-            self._since_checkpoint += 1
-            return
+        """Wait until a put keeps within the bound. A checkpoint."""
         await trio.lowlevel.checkpoint()
-        while not self._has_capacity:
+        while not self.has_capacity:
             await self._writable.park()
-        self._since_checkpoint = 0
 
     def put(self, payload: AgentEventPayload) -> None:
         """Number and put. Sync, never blocks: for what must be said on the way out."""
         if self.closed:
             return
         # Numbered even if nobody reads: a gap tells a later reader that something was there.
-        event = AgentEvent(self.session_id, self.turn_id, utc_now(), self.numbering.next(), payload)
+        self.numbering.last += 1
         if self.detached:
             self.dropped += 1
             return
-        slot = _QueuedEvent(event)
-        self._items.append(slot)
-        self.peak = max(self.peak, len(self._items))
+        event = AgentEvent(self.session_id, self.turn_id, utc_now(), self.numbering.last, payload)
         if isinstance(payload, ToolProgress):
-            self._progress[payload.call_id] = slot
-        self._readable.unpark()
+            self._progress[payload.call_id] = slot = _QueuedProgress(event, payload.call_id)
+            self._items.append(slot)
+        else:
+            self._items.append(event)
+        if len(self._items) > self.peak:
+            self.peak = len(self._items)
+        # Asked first: waking nobody costs six times as much as looking.
+        if self._readable:
+            self._readable.unpark()
 
     def progress(self, call_id: str, value: object) -> None:
         """The newest progress of a call takes the place of an unread older one. Sync."""
@@ -140,12 +135,14 @@ class EventStream:
         """The next event, if there is one. Sync."""
         if not self._items:
             return None
-        slot = self._items.popleft()
-        payload = slot.event.payload
-        if isinstance(payload, ToolProgress) and self._progress.get(payload.call_id) is slot:
-            del self._progress[payload.call_id]
-        self._writable.unpark()
-        return slot.event
+        item = self._items.popleft()
+        if self._writable:
+            self._writable.unpark()
+        if isinstance(item, AgentEvent):
+            return item
+        if self._progress.get(item.call_id) is item:
+            del self._progress[item.call_id]
+        return item.event
 
     async def wait_readable(self) -> bool:
         """Wait until there is something to take. A checkpoint. False: there will never be anything again."""

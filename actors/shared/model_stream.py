@@ -1,35 +1,34 @@
 """A provider's stream made safe (semantics 4, "The runtime makes a stream safe").
 
-Collects one response. Text becomes part of it in the same step in which it is emitted, so that history and events never
-disagree. Whatever a provider does ends in a whole `Response` or in an `AgentError`.
+Whoever reads it puts text into its `Response` in the same step in which it emits it, so that history and events never
+disagree. Whatever a provider does ends in `Done` or in an `AgentError`.
 
-    response = Response.of(config)
-    await read_response(lifetime, provider, request, response, sink, idle_timeout=120)
+    async with open_stream(lifetime, provider, request, limits) as stream:
+        while (event := await stream.next()) is not None:
+            ...
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from typing import Any, Final, NoReturn, Protocol, assert_never, cast
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from typing import Any, Final, assert_never, cast
 
 import attrs
 import trio
-from trio.lowlevel import enable_ki_protection
+from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ...core.config import AgentConfig
-from ...core.ports.chat_event_checks import checked, error_of
+from ...core.ports.chat_event_checks import checked, error_of, size_of_arguments
 from ...core.ports.protocols import ModelProvider
-from ...core.randomness import new_id
-from ...messages.chat import ChatError, ChatRequest, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
-from ...messages.codec import to_json
+from ...messages.chat import ChatError, ChatEvent, ChatRequest, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
 from ...messages.content import ContentBlock, ReasoningBlock, TextBlock
 from ...messages.errors import AgentError, ProviderError, ProviderTimeout, StreamInterrupted
 from ...messages.history import AssistantMessage, MessageStatus, ToolCall
 from .lifetime import Lifetime
-from .user_code import UserCodeError, call_sync, call_user
+from .user_code import UserCodeError, call_sync, call_user, to_user_code_error
 
 logger: logging.Logger = logging.getLogger("youyou")
 
@@ -39,20 +38,11 @@ class Response:
     """What came of one request so far."""
 
     response_id: str
-    max_calls: int
-    max_chars: int
     calls: list[ToolCall] = attrs.Factory(list)
     done: Done | None = None
     visible: bool = False
-    chars: int = 0
-    """Characters of text, reasoning and arguments so far."""
     _kinds: list[type[TextBlock] | type[ReasoningBlock]] = attrs.Factory(list)
     _pieces: list[list[str]] = attrs.Factory(list)
-
-    @classmethod
-    def of(cls, config: AgentConfig) -> Response:
-        """An empty one, with the bounds of this configuration."""
-        return cls(new_id(), config.max_calls_per_response, config.max_response_chars)
 
     def add(self, delta: TextDelta | ReasoningDelta) -> None:
         """Take in a piece; pieces of one kind that follow each other are one block."""
@@ -61,6 +51,11 @@ class Response:
             self._kinds.append(kind)
             self._pieces.append([])
         self._pieces[-1].append(delta.text)
+        self.visible = True
+
+    def add_call(self, call: ToolCall, call_id: str) -> None:
+        """Take in a call, under an id that is unique before anything else sees it: log, events and results agree."""
+        self.calls.append(attrs.evolve(call, call_id=call_id, response_id=self.response_id))
         self.visible = True
 
     @property
@@ -97,60 +92,176 @@ class Response:
         )
 
 
-class Sink(Protocol):
-    """Where a response goes while it arrives."""
+@attrs.frozen
+class StreamLimits:
+    """How long and how large one response may be. ``idle_timeout``: seconds of silence, without slow readers."""
 
-    async def room(self) -> None:
-        """Wait until a delta can be put. May be cancelled: then the delta is neither emitted nor kept."""
+    idle_timeout: float
+    max_calls: int
+    max_chars: int
 
-    def delta(self, delta: TextDelta | ReasoningDelta) -> None:
-        """Put a delta. Sync."""
+    @classmethod
+    def of(cls, config: AgentConfig) -> StreamLimits:
+        """As the agent's configuration has it."""
+        return cls(config.stream_idle_timeout_ms / 1000, config.max_calls_per_response, config.max_response_chars)
 
-    def call(self, call: ToolCall) -> ToolCall:
-        """Accept a call: the same with an id that is unique. Sync."""
 
-    def done(self, response: Response) -> None:
-        """The response is whole; called before the stream is closed and before any await. Sync."""
+@asynccontextmanager
+@enable_ki_protection
+async def open_stream(
+    lifetime: Lifetime, provider: ModelProvider, request: ChatRequest, limits: StreamLimits
+) -> AsyncIterator[ModelStream]:
+    """Send ``request``; read the answer inside the block, up to its `Done`.
+
+    Cancellation: the stream is closed at once.
+
+    Raises:
+        AgentError: the provider failed, was silent or ended early. Once `Done` was read, a failure is only logged.
+    """
+    silence = trio.CancelScope()
+    stream = ModelStream(lifetime, provider.id, limits, silence)
+    try:
+        with silence:
+            # Inside the silence scope, so that opening and closing a stream are bounded by it as well.
+            async with AsyncExitStack() as stack:
+                stream.hear()
+                stream.items = await _open(lifetime, provider, request, stack)
+                yield stream
+    except UserCodeError as error:
+        if stream.done is None:
+            raise _provider_error(provider, error) from error.cause
+        logger.warning("provider %r failed while its finished stream was closed: %s", provider.id, error)
+    if stream.done is not None:
+        return
+    if silence.cancelled_caught:
+        raise ProviderTimeout(
+            f"provider {provider.id!r} sent nothing for {limits.idle_timeout:g} s; try again or raise the limit"
+        )
+    raise StreamInterrupted(f"the stream of provider {provider.id!r} ended without Done; yield Done at the end")
+
+
+@attrs.define(eq=False)
+class ModelStream:
+    """An open stream of chat events, each checked. Read by one task."""
+
+    lifetime: Lifetime
+    provider_id: str
+    limits: StreamLimits
+    silence: trio.CancelScope
+    items: AsyncIterator[Any] = attrs.field(init=False)
+    done: Done | None = None
+    _heard: float = -math.inf
+    _since_checkpoint: int = 0
+    _calls: int = 0
+    _chars: int = 0
+
+    def hear(self) -> None:
+        """The provider is not silent: its time begins anew. Sync."""
+        now = trio.current_time()
+        # Setting a deadline costs more than all else about a delta, so one that is a tick old is as good as new.
+        if now - self._heard > _TICK:
+            self._heard = now
+            self.silence.deadline = now + self.limits.idle_timeout
+
+    async def next(self) -> ChatEvent | None:
+        """The next event that says something. None: the stream has ended.
+
+        A checkpoint at least every 64 items, whatever the provider does: one that never waits must not keep the loop.
+
+        Raises:
+            AgentError: the provider said that it failed, or yields what no response may hold.
+            UserCodeError: the provider raised.
+        """
+        while True:
+            self._since_checkpoint += 1
+            if self._since_checkpoint >= _ITEMS_PER_CHECKPOINT:
+                self._since_checkpoint = 0
+                await trio.lowlevel.checkpoint()
+            if self._chars > self.limits.max_chars:
+                self._check_size()
+            # `call_user` in this place would be two coroutines more for each delta.
+            try:
+                item = await _next(self.items)
+            except BaseException as exc:
+                error = to_user_code_error(self.lifetime, exc)
+                if error is exc:
+                    raise
+                raise error from exc  # noqa: ASYNC104  not a cancellation of ours
+            if item is _END:
+                return None  # noqa: ASYNC910  the provider's own affair; see above
+            event = checked(item)
+            match event:
+                case TextDelta(text="") | ReasoningDelta(text=""):
+                    continue  # counts as silence
+                case TextDelta(text=text) | ReasoningDelta(text=text):
+                    self._chars += len(text)
+                    if self._chars > self.limits.max_chars:
+                        return self._last_piece(event)  # noqa: ASYNC910  the provider's own affair; see above
+                case ToolCall():
+                    self._calls += 1
+                    self._chars += size_of_arguments(event)
+                    self._check_size()
+                case ChatError():
+                    raise error_of(event)
+                case Done():
+                    self.done = event
+                    return event  # noqa: ASYNC910  the same
+                case _:
+                    assert_never(event)
+            self.hear()
+            return event  # noqa: ASYNC910  the same
+
+    def _last_piece(self, delta: TextDelta | ReasoningDelta) -> TextDelta | ReasoningDelta:
+        """What of a delta is within the bound. The next look at the stream fails."""
+        kept = delta.text[: max(0, len(delta.text) + self.limits.max_chars - self._chars)]
+        if not kept:
+            self._check_size()
+        return attrs.evolve(delta, text=kept)
+
+    def _check_size(self) -> None:
+        limits = self.limits
+        if self._chars > limits.max_chars:
+            raise ProviderError(
+                f"the response is longer than {limits.max_chars} characters and was cut, so none of its calls runs; "
+                "raise max_response_chars if the model needs them",
+                retryable=False,
+            )
+        if self._calls > limits.max_calls:
+            raise ProviderError(
+                f"the response holds more than {limits.max_calls} tool calls, so none of them runs; raise "
+                "max_calls_per_response if the model needs them",
+                retryable=False,
+            )
+
+    async def wait_for_reader(self, capacity: Callable[[], Awaitable[None]]) -> None:
+        """Wait for ``capacity``, without counting that as the provider's silence."""
+        self.silence.deadline = math.inf
+        await capacity()
+        self._since_checkpoint = 0
+        self._heard = -math.inf
+        self.hear()
 
 
 @enable_ki_protection
 async def read_response(
-    lifetime: Lifetime,
-    provider: ModelProvider,
-    request: ChatRequest,
-    response: Response,
-    sink: Sink,
-    idle_timeout: float,
+    lifetime: Lifetime, provider: ModelProvider, request: ChatRequest, limits: StreamLimits, response: Response
 ) -> None:
-    """Send ``request`` and collect the answer into ``response``.
+    """Send ``request`` and collect an answer that no host reads into ``response``: a summary, an extraction.
 
     Cancellation: the stream is closed at once; ``response`` holds what had arrived.
 
-    Args:
-        idle_timeout: seconds of silence after which the provider has failed; waiting on a reader does not count.
-
     Raises:
-        AgentError: the provider failed, was silent or ended early.
+        AgentError: as for `open_stream`.
     """
-    silence = trio.CancelScope()
-    try:
-        with silence:
-            # Inside the silence scope, so that closing a stream is bounded by it as well.
-            async with AsyncExitStack() as stack:
-                silence.deadline = trio.current_time() + idle_timeout
-                stream = await _open(lifetime, provider, request, stack)
-                await _collect(lifetime, stream, response, sink, silence, idle_timeout)
-    except UserCodeError as error:
-        if response.done is None:
-            raise _provider_error(provider, error) from error.cause
-        logger.warning("provider %r failed while its finished stream was closed: %s", provider.id, error)
-    if response.done is not None:
-        return
-    if silence.cancelled_caught:
-        raise ProviderTimeout(
-            f"provider {provider.id!r} sent nothing for {idle_timeout:g} s; try again or raise the limit"
-        )
-    raise StreamInterrupted(f"the stream of provider {provider.id!r} ended without Done; yield Done at the end")
+    async with open_stream(lifetime, provider, request, limits) as stream:
+        while response.done is None and (event := await stream.next()) is not None:
+            match event:
+                case TextDelta() | ReasoningDelta():
+                    response.add(event)
+                case ToolCall():
+                    response.add_call(event, event.call_id)
+                case Done():
+                    response.done = event
 
 
 async def _open(
@@ -171,95 +282,14 @@ async def _open(
     return cast(AsyncIterator[Any], iterator)
 
 
-async def _collect(
-    lifetime: Lifetime,
-    stream: AsyncIterator[Any],
-    response: Response,
-    sink: Sink,
-    silence: trio.CancelScope,
-    idle_timeout: float,
-) -> None:
-    without_room = 0
-    deadline = trio.current_time() + idle_timeout
-    while True:
-        silence.deadline = deadline
-        item = await call_user(lifetime, _next, stream)
-        if item is _END:
-            return
-        event = checked(item)
-        if isinstance(event, TextDelta | ReasoningDelta) and event.text:
-            # While a reader holds us up, the provider is not silent.
-            silence.deadline = math.inf
-            await sink.room()
-            response.chars += len(event.text)
-            if response.chars > response.max_chars:
-                _cut(event, response, sink)
-            response.add(event)
-            sink.delta(event)
-            deadline = trio.current_time() + idle_timeout
-            continue
-        # Only `room` is a checkpoint: a provider that yields anything else without ever waiting keeps the event loop,
-        # and no cancel would be seen.
-        without_room += 1
-        if not without_room % ITEMS_BETWEEN_CHECKPOINTS:
-            await trio.lowlevel.checkpoint()
-        match event:
-            case TextDelta() | ReasoningDelta():
-                pass  # a keep-alive: it says nothing, so it counts as silence
-            case ToolCall():
-                _check_bounds(event, response)
-                # The id is made unique before anything else sees the call: log, events and results all speak of the
-                # same one.
-                response.calls.append(sink.call(attrs.evolve(event, response_id=response.response_id)))
-                response.visible = True
-                deadline = trio.current_time() + idle_timeout
-            case ChatError():
-                raise error_of(event)
-            case Done():
-                response.done = event
-                # Before the stream is closed: closing awaits, and a cancel that arrives meanwhile must find that the
-                # turn completed.
-                sink.done(response)
-                return
-            case _:
-                assert_never(event)
-
-
-def _cut(delta: TextDelta | ReasoningDelta, response: Response, sink: Sink) -> NoReturn:
-    """Keep what is within the bound, and fail."""
-    kept = delta.text[: max(0, len(delta.text) + response.max_chars - response.chars)]
-    if kept:
-        response.add(attrs.evolve(delta, text=kept))
-        sink.delta(attrs.evolve(delta, text=kept))
-    raise _too_long(response)
-
-
-def _check_bounds(call: ToolCall, response: Response) -> None:
-    response.chars += len(call.raw_arguments or "") + len(to_json(call.arguments))
-    if response.chars > response.max_chars:
-        raise _too_long(response)
-    if len(response.calls) >= response.max_calls:
-        raise ProviderError(
-            f"the response holds more than {response.max_calls} tool calls, so none of them runs; raise "
-            "max_calls_per_response if the model needs them",
-            retryable=False,
-        )
-
-
-def _too_long(response: Response) -> ProviderError:
-    return ProviderError(
-        f"the response is longer than {response.max_chars} characters and was cut, so none of its calls runs; raise "
-        "max_response_chars if the model needs them",
-        retryable=False,
-    )
-
-
-ITEMS_BETWEEN_CHECKPOINTS: Final = 64
 _END: Final = object()
+_TICK: Final = 0.001
+_ITEMS_PER_CHECKPOINT: Final = 64
 
 
-async def _next(stream: AsyncIterator[Any]) -> Any:
-    return await anext(stream, _END)
+@disable_ki_protection
+async def _next(items: AsyncIterator[Any]) -> Any:
+    return await anext(items, _END)
 
 
 def _provider_error(provider: ModelProvider, error: UserCodeError) -> AgentError:
@@ -287,21 +317,3 @@ class _Guarded:
             if error.cause is not exc and exc is None:
                 raise
         return False
-
-
-class NullSink:
-    """A sink for answers that no host reads: summaries and extractions."""
-
-    async def room(self) -> None:
-        """There is always room. A checkpoint."""
-        await trio.lowlevel.checkpoint()
-
-    def delta(self, delta: TextDelta | ReasoningDelta) -> None:
-        """Not shown."""
-
-    def call(self, call: ToolCall) -> ToolCall:
-        """Kept as it is; nobody runs it."""
-        return call
-
-    def done(self, response: Response) -> None:
-        """Nothing to decide."""

@@ -10,13 +10,13 @@ import attrs
 import trio
 
 from ...core.config import RetryPolicy
-from ...core.randomness import chance
+from ...core.randomness import chance, new_id
 from ...core.retry import AfterFailure, after_failure, given_up, retry_delay_ms
-from ...messages.chat import ChatRequest, ReasoningDelta, TextDelta, ToolSpec
+from ...messages.chat import ChatRequest, Done, ReasoningDelta, TextDelta, ToolSpec
 from ...messages.errors import AgentError, EmptyResponse, MaxToolCallsExceeded
 from ...messages.events import RetryScheduled, TurnStatus
 from ...messages.history import SystemMessage, ToolCall
-from ..shared.model_stream import Response, read_response
+from ..shared.model_stream import ModelStream, Response, open_stream
 from .compactor import Compactor
 from .ledger import Ledger
 from .tool_batch import ToolBatch
@@ -77,7 +77,7 @@ class AgentLoop:
     def turn_limit(self) -> int:
         """How many calls the whole turn may have, whatever its steps may."""
         limit = self.context.setup.budget.max_tool_calls
-        return self.context.setup.config.max_tool_calls_per_turn if limit is None else limit
+        return self.context.config.max_tool_calls_per_turn if limit is None else limit
 
     def _deliver_steering(self) -> None:
         for user_input in self.context.control.take_steering():
@@ -104,7 +104,7 @@ class AgentLoop:
             )
 
     def _give_notice(self, limit: int) -> None:
-        self.context.journal.append(SystemMessage(self.context.setup.config.notices.tool_limit.format(limit=limit)))
+        self.context.journal.append(SystemMessage(self.context.config.notices.tool_limit.format(limit=limit)))
 
     async def _respond(self) -> Response:
         """One answer of the model, with retries. Without ``done`` the turn was stopped meanwhile."""
@@ -114,7 +114,7 @@ class AgentLoop:
             await self.context.journal.flush()
             if not self.context.control.stopping:
                 await self.compactor.before_request(self.assignment.tools)
-            response = Response.of(self.context.setup.config)
+            response = Response(new_id())
             if self.context.control.stopping:
                 return response
             error = await self._stream(response)
@@ -139,10 +139,10 @@ class AgentLoop:
         request = self._request()
         # Right before sending: what is appended from here on is not part of the size that will be reported.
         context.journal.transcript.meter.sent(system, tools)
-        idle_timeout = context.setup.config.stream_idle_timeout_ms / 1000
         try:
             with context.control.interruptible():
-                await read_response(context.lifetime, context.setup.provider, request, response, self, idle_timeout)
+                async with open_stream(context.lifetime, context.provider, request, context.limits) as stream:
+                    await self._read(stream, response)
         except AgentError as error:
             return error
         finally:
@@ -151,12 +151,35 @@ class AgentLoop:
             self._keep(response)
         return None
 
+    async def _read(self, stream: ModelStream, response: Response) -> None:
+        """Up to `Done`. A delta enters the response and the events in one step: both hold it, or neither."""
+        control, events = self.context.control, self.context.events
+        while (event := await stream.next()) is not None:
+            if control.outcome is not None:
+                # Raises: the scope around the stream is cancelled, and its provider must have swallowed that.
+                await trio.lowlevel.checkpoint()
+            match event:
+                case TextDelta() | ReasoningDelta():
+                    if not events.has_capacity:
+                        await stream.wait_for_reader(events.wait_for_capacity)
+                    response.add(event)
+                    events.put(event)
+                case ToolCall():
+                    response.add_call(event, self.context.unique_call_id(event.call_id))
+                case Done():
+                    response.done = event
+                    # Before the stream is closed: closing awaits, and a cancel that arrives meanwhile must find that
+                    # the turn completed (semantics 6.1).
+                    if self.assignment.final and response.says_something and not response.calls:
+                        control.commit(despite_steering=self.assignment.single)
+                    return
+
     def _request(self) -> ChatRequest:
-        context, session, config = self.context, self.context.setup.session, self.context.setup.config
+        context, session, config = self.context, self.context.setup.session, self.context.config
         return ChatRequest(
-            context.setup.model.id,
+            context.model.id,
             context.system,
-            context.journal.transcript.requests(context.setup.model.capabilities),
+            context.journal.transcript.requests(context.model.capabilities),
             self.assignment.tools,
             session.temperature if session.temperature is not None else config.temperature,
             session.max_tokens if session.max_tokens is not None else config.max_tokens,
@@ -184,25 +207,3 @@ class AgentLoop:
         await self.context.emit(RetryScheduled(attempt, delay_ms, error))
         with self.context.control.interruptible():
             await trio.sleep(delay_ms / 1000)
-
-    # What `read_response` tells while a response arrives.
-
-    async def room(self) -> None:
-        """Wait until a delta can be put."""
-        if self.context.control.stopping:
-            # Raises: the scope around the stream is cancelled, and its provider must have swallowed that.
-            await trio.lowlevel.checkpoint()
-        await self.context.events.wait_for_capacity()
-
-    def delta(self, delta: TextDelta | ReasoningDelta) -> None:
-        """Put a delta."""
-        self.context.events.put(delta)
-
-    def call(self, call: ToolCall) -> ToolCall:
-        """Give the call an id of its own."""
-        return attrs.evolve(call, call_id=self.context.unique_call_id(call.call_id))
-
-    def done(self, response: Response) -> None:
-        """Completed is decided here, before the stream is closed and before any await (semantics 6.1)."""
-        if self.assignment.final and response.says_something and not response.calls:
-            self.context.control.commit(despite_steering=self.assignment.single)

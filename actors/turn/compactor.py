@@ -25,13 +25,14 @@ from ...core.compaction.decisions import (
     summary_request_messages,
     truncate_history,
 )
+from ...core.randomness import new_id
 from ...core.session_setup import model_of
 from ...messages.chat import ChatRequest, SystemPrompt, ToolSpec
 from ...messages.errors import AgentError, CompactError, ErrorCode
 from ...messages.events import ContextCompacted
 from ...messages.history import Message
 from ...messages.hook_payloads import BeforeCompact
-from ..shared.model_stream import NullSink, Response, read_response
+from ..shared.model_stream import Response, read_response
 from .session_state import SessionState
 from .turn_context import TurnContext
 
@@ -55,7 +56,7 @@ class Compactor:
         Raises:
             CompactError: fixed text alone fills the window.
         """
-        config, window = self.context.setup.config, self.context.setup.model.context_window
+        config, window = self.context.config, self.context.model.context_window
         meter = self.context.journal.transcript.meter
         if not needs_compaction(meter.estimate(self.context.system, tools), window, config.compact_threshold):
             return
@@ -75,7 +76,7 @@ class Compactor:
         # The provider knows better: its window is no larger than what was sent, and half of that is the new bound.
         sent = meter.estimate(self.context.system, tools)
         room = sent // 2 - meter.fixed(self.context.system, tools)
-        window = min(sent, self.context.setup.model.context_window)
+        window = min(sent, self.context.model.context_window)
         if not await self._allowed(tools) or not await self._compact(tools, max(room, 1), window):
             raise error
 
@@ -135,11 +136,11 @@ class Compactor:
         return compacted(summary, split.kept)
 
     async def _summary(self, split: Split) -> str | None:
-        config = self.context.setup.config
-        model, _ = model_of(self.context.setup.registry, config.compact_model or self.context.setup.model.id)
+        config = self.context.config
+        model, _ = model_of(self.context.registry, config.compact_model or self.context.model.id)
         budget = int(model.context_window * config.compact_threshold)
         for _ in range(SUMMARY_TRIES):
-            response = Response.of(config)
+            response = Response(new_id())
             try:
                 await self._ask(split, budget, response)
             except AgentError as error:
@@ -162,14 +163,13 @@ class Compactor:
         return response.text
 
     async def _ask(self, split: Split, budget: int, response: Response) -> None:
-        context, config = self.context, self.context.setup.config
-        model, provider = model_of(context.setup.registry, config.compact_model or context.setup.model.id)
+        context, config = self.context, self.context.config
+        model, provider = model_of(context.registry, config.compact_model or context.model.id)
         prompt = config.compact_prompt or SUMMARY_PROMPT
         messages = summary_request_messages(split.old, prompt, budget, context.journal.transcript.meter.text_size)
         request = ChatRequest(model.id, SystemPrompt(), messages)
         try:
             with context.control.interruptible():
-                idle_timeout = config.stream_idle_timeout_ms / 1000
-                await read_response(context.lifetime, provider, request, response, NullSink(), idle_timeout)
+                await read_response(context.lifetime, provider, request, context.limits, response)
         finally:
             context.usage += response.usage

@@ -64,7 +64,7 @@ class Ledger:
 
     def finalize(self) -> None:
         """Settle what is open and let the results enter history. Sync, so that a ``finally`` can call it."""
-        notices = self.context.setup.config.notices
+        notices = self.context.config.notices
         for entry in self.entries:
             if entry.result is None:
                 outcome = outcome_of_open_call(accepted=entry.accepted_at is not None)

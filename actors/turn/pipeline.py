@@ -87,9 +87,9 @@ def _complete(context: TurnContext, assignment: LoopLimits) -> bool:
 
 
 def _assignment(step: Step, context: TurnContext, free: LoopLimits, *, final: bool) -> LoopLimits:
-    registry = context.setup.registry
+    registry = context.registry
     tools = free.tools
-    if step.tools is not None and context.setup.model.capabilities.tool_use:
+    if step.tools is not None and context.model.capabilities.tool_use:
         tools = tuple(spec_of(registry.tools[name]) for name in step.tools)
     if isinstance(step.mode, SingleShot):
         retry = step.mode.retry or free.retry

@@ -49,7 +49,7 @@ class ToolBatch:
         try:
             # The whole batch in order as soon as one call has side effects: what a read-only call reads may depend on
             # it.
-            if batch_is_serial([entry.call for entry in self.ledger.entries], self.context.setup.registry.tools):
+            if batch_is_serial([entry.call for entry in self.ledger.entries], self.context.registry.tools):
                 for index, entry in enumerate(self.ledger.entries):
                     await self._one(entry, index)
             else:
@@ -103,9 +103,9 @@ class ToolBatch:
         )
         outcome = await context.hooks.before(event, context.control.clock)
         if outcome.abort is not None:
-            return aborted(outcome.abort, outcome.error, context.setup.config.notices)
+            return aborted(outcome.abort, outcome.error, context.config.notices)
         entry.call = attrs.evolve(call, arguments=outcome.event.arguments)
-        return unfit_arguments(call, outcome.event.arguments, context.setup.registry.checkers[call.tool_name])
+        return unfit_arguments(call, outcome.event.arguments, context.registry.checkers[call.tool_name])
 
     async def _refuse(self, entry: Entry, refused: Refusal) -> None:
         self.ledger.record_result(entry, clean_text(refused.content), ToolOutcome.FAILED)
@@ -131,8 +131,8 @@ class ToolBatch:
             await self.context.emit_error(error)
 
     async def _execute(self, entry: Entry, index: int) -> None:
-        handler = self.context.setup.registry.tools[entry.call.tool_name]
-        timeout_ms = timeout_of(handler, self.context.setup.config.tool_timeout_ms)
+        handler = self.context.registry.tools[entry.call.tool_name]
+        timeout_ms = timeout_of(handler, self.context.config.tool_timeout_ms)
         ran = await self._submit(entry, index, handler, timeout_ms / 1000)
         if ran is not None:
             await self._finish(entry, ran, timeout_ms)
@@ -174,7 +174,7 @@ class ToolBatch:
 
     async def _finish(self, entry: Entry, ran: ToolRunResult, timeout_ms: int) -> None:
         context = self.context
-        judgement = judge(entry.call, ran.outcome, timeout_ms=timeout_ms, notices=context.setup.config.notices)
+        judgement = judge(entry.call, ran.outcome, timeout_ms=timeout_ms, notices=context.config.notices)
         output, error = judgement.output, judgement.error
         self.ledger.record_result(entry, output.content, judgement.outcome)
         try:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import attrs
 import trio
 
+from ...core.config import AgentConfig
+from ...core.ports.protocols import ModelInfo, ModelProvider
 from ...core.prompts.skills import injection, skills_in
 from ...core.randomness import new_id
+from ...core.registry.registry import Registry
 from ...core.session_setup import SessionSetup
 from ...messages.chat import SystemPrompt, TokenUsage
 from ...messages.content import UserInput
@@ -17,6 +20,7 @@ from ..recorder.journal import Journal
 from ..shared.event_stream import EventStream
 from ..shared.hook_runner import HookRunner
 from ..shared.lifetime import Lifetime
+from ..shared.model_stream import StreamLimits
 from ..shared.outcome import TurnControl
 from ..tool_pool.pool import ToolJob
 
@@ -34,6 +38,11 @@ class TurnContext:
     hooks: HookRunner
     jobs: trio.MemorySendChannel[ToolJob]
     call_ids: set[str]
+    config: AgentConfig = attrs.field(init=False)
+    registry: Registry = attrs.field(init=False)
+    model: ModelInfo = attrs.field(init=False)
+    provider: ModelProvider = attrs.field(init=False)
+    limits: StreamLimits = attrs.field(init=False)
     system: SystemPrompt = attrs.Factory(SystemPrompt)
     text: str = ""
     usage: TokenUsage = attrs.Factory(TokenUsage)
@@ -42,6 +51,12 @@ class TurnContext:
     skipped: list[str] = attrs.Factory(list)
     interrupted: list[str] = attrs.Factory(list)
     injected: set[str] = attrs.Factory(set)
+
+    def __attrs_post_init__(self) -> None:
+        setup = self.setup
+        self.config, self.registry = setup.config, setup.registry
+        self.model, self.provider = setup.model, setup.provider
+        self.limits = StreamLimits.of(setup.config)
 
     async def emit(self, payload: AgentEventPayload) -> None:
         """Emit an event. A checkpoint at least once per buffer; waits for a slow reader until the turn is stopped."""
@@ -57,7 +72,7 @@ class TurnContext:
 
         A skill's prompt is injected once per turn (semantics 11).
         """
-        skills = self.setup.registry.skills
+        skills = self.registry.skills
         names = [name for name in skills_in(user_input, skills) if name not in self.injected]
         self.injected.update(names)
         prompts = [injection(skills[name]) for name in names]

@@ -10,6 +10,7 @@ A provider is code of others: a field of a wrong type must fail its turn, not an
 from __future__ import annotations
 
 import attrs
+import msgspec
 
 from ...messages.chat import ChatError, ChatEvent, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
 from ...messages.errors import AgentError, ErrorCode, ProviderError
@@ -66,6 +67,11 @@ def _tokens(value: object) -> int:
     if type(value) is bool or not isinstance(value, int) or not 0 <= value < 1 << 63:
         return 0
     return int.__int__(value)
+
+
+def size_of_arguments(call: ToolCall) -> int:
+    """How many characters of arguments a call brings, roughly: what the model wrote."""
+    return len(msgspec.json.encode(call.arguments) if call.raw_arguments is None else call.raw_arguments)
 
 
 def error_of(event: ChatError) -> AgentError:

@@ -42,22 +42,22 @@ CHAT, TOOLS, ONE_CALL = (0, 200), (8, 20), (1, 5)
 
 STEPS_AND_PASSES = {
     # workload, store: in the order in which tasks were woken; in the reverse order
-    (CHAT, False): ((25, 12), (19, 9)),
+    (CHAT, False): ((23, 12), (17, 9)),
     (CHAT, True): ((32, 16), (27, 14)),
-    (TOOLS, False): ((150, 32), (147, 32)),
-    (TOOLS, True): ((168, 38), (183, 40)),
-    (ONE_CALL, False): ((35, 17), (37, 18)),
-    (ONE_CALL, True): ((45, 23), (47, 26)),
+    (TOOLS, False): ((132, 32), (132, 32)),
+    (TOOLS, True): ((171, 40), (183, 40)),
+    (ONE_CALL, False): ((31, 17), (32, 18)),
+    (ONE_CALL, True): ((44, 23), (47, 26)),
 }
 WRITES_AND_FLUSHES = {
     # workload, with a store: as above
     CHAT: ((2, 2), (2, 2)),
-    TOOLS: ((18, 19), (17, 19)),
+    TOOLS: ((16, 19), (17, 19)),
     ONE_CALL: ((4, 5), (5, 5)),
 }
 PER_DELTA = {
     # Python: function calls (of Python and of C) from provider to reader; blocks of memory that a waiting one holds
-    (3, 11): (83, 4),
+    (3, 11): (39, 4),
 }
 
 

@@ -17,7 +17,7 @@ ITEMS = {
 }
 
 
-@pytest.mark.parametrize("kind", [kind for kind in sorted(ITEMS)])
+@pytest.mark.parametrize("kind", sorted(ITEMS))
 async def test_a_stream_that_never_waits_is_left_within_a_few_items_of_a_cancel(building, model, kind, autojump_clock):
     """A cancel takes effect although the provider never lets go of the loop by itself."""
     taken = []
