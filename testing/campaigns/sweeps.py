@@ -206,6 +206,8 @@ def _singles(plan: Plan, plain: Run) -> Iterator[Injection]:
                     yield Injection("fault", call.number, mode)
     if plan.crash is not None:
         yield from (Injection("crash", step, "0") for step, when in points if when == "after")
+        # Between two operations on files that one step makes: a process may die there, too.
+        yield from (Injection("crash", call.number, "0", "during") for call in plain.calls if call.port == "disk")
 
 
 def _points(plain: Run, plan: Plan) -> list[Point]:

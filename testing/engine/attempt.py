@@ -22,21 +22,23 @@ Strategy = str
 
 @attrs.frozen
 class Injection:
-    """One thing done to a run: a cancel at a step, a fault at a port call, or a crash after a step."""
+    """One thing done to a run: a cancel at a step, a fault at a port call, a crash after a step or in a file call."""
 
     kind: Literal["cancel", "fault", "crash"]
     at: int
     """Number of the step, or of the port call, counted from 1."""
     what: str = "root"
     """The target of a cancel, the mode of a fault, the number of the state for a crash."""
-    when: Literal["after", "before"] = "after"
+    when: Literal["after", "before", "during"] = "after"
+    """Relative to the step; ``during``: in the port call of that number, before its effect."""
 
     def __str__(self) -> str:
         if self.kind == "cancel":
             return f"cancel of {self.what} {self.when} step {self.at}"
         if self.kind == "fault":
             return f"{self.what} at port call {self.at}"
-        return f"crash after step {self.at}" + (f", state {self.what}" if self.what not in ("root", "0") else "")
+        moment = f"in port call {self.at}" if self.when == "during" else f"after step {self.at}"
+        return f"crash {moment}" + (f", state {self.what}" if self.what not in ("root", "0") else "")
 
 
 @attrs.frozen

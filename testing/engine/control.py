@@ -65,7 +65,7 @@ class Control(trio.abc.Instrument):
         self._before: dict[int, list[int]] = {}
         self._after: dict[int, list[int]] = {}
         for number, injection in enumerate(self.attempt.injections):
-            if injection.kind != "fault":
+            if injection.kind != "fault" and injection.when != "during":
                 points = self._before if injection.when == "before" else self._after
                 points.setdefault(injection.at, []).append(number)
         self._awaited: set[tuple[str, int]] = set()

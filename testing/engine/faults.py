@@ -10,6 +10,7 @@ program; inside a simulation `sim.port` does the same and lets a sweep choose th
 
 from __future__ import annotations
 
+import errno
 import inspect
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -166,6 +167,20 @@ class FaultPlan:
                 await trio.lowlevel.checkpoint()
         self.raised.append(fault.exception(call))
         raise self.raised[-1]
+
+    def perform_now(self, port: str, method: str) -> None:
+        """Count a call that is not awaited, such as one of a file, and break it if the plan wants it.
+
+        Such a call cannot hang or be late: it is broken before its effect whatever the mode.
+
+        Raises:
+            OSError: ``EIO``; its cause is the injected error.
+        """
+        call = self._number(port, method)
+        fault = self.fault_for(call)
+        if fault is not None and fault.mode != "cancel_after":
+            self.raised.append(fault.exception(call))
+            raise OSError(errno.EIO, f"{call} is broken") from self.raised[-1]
 
     def _number(self, port: str, method: str) -> PortCall:
         self._counts[port, method] += 1

@@ -27,10 +27,18 @@ class SimulatedPlan(FaultPlan):
     """A `FaultPlan` that follows an attempt and tells the run's control what it did."""
 
     def __init__(
-        self, attempt: Attempt, limits: Limits, control: Control, run: Run, cancel: Callable[[int], None]
+        self,
+        attempt: Attempt,
+        limits: Limits,
+        control: Control,
+        run: Run,
+        *,
+        cancel: Callable[[int], None],
+        crash: Callable[[int], None],
     ) -> None:
         super().__init__()
-        self._cancel = cancel
+        self._cancel, self._crash = cancel, crash
+        self._crashes = {i.at: n for n, i in enumerate(attempt.injections) if i.when == "during"}
         self.dead = False
         self._attempt, self._limits, self._control, self._run = attempt, limits, control, run
         self._planned = {i.at: (n, i.what) for n, i in enumerate(attempt.injections) if i.kind == "fault"}
@@ -43,6 +51,19 @@ class SimulatedPlan(FaultPlan):
         if self.dead:
             raise Crashed(f"{port}.{method} after the crash")
         return await super().perform(port, method, invoke)
+
+    def perform_now(self, port: str, method: str) -> None:
+        """Count a call that is not awaited, unless the process has crashed.
+
+        Raises:
+            Crashed: it has.
+            OSError: the attempt breaks this call.
+        """
+        if not self.dead and (number := self._crashes.get(len(self.calls) + 1)) is not None:
+            self._crash(number)
+        if self.dead:
+            raise Crashed(f"{port}.{method} after the crash")
+        super().perform_now(port, method)
 
     def fault_for(self, call: PortCall) -> Fault | None:
         """What the attempt, or chance in chaos, has in store for ``call``."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from ..network import stdlib_sockets
+from ..disk import files
 from ..process import trio_internals
 from ..process.leaks import LeakWatch, left_open
 from .attempt import Attempt, Limits, Run, Violation
@@ -26,22 +26,23 @@ def run_attempt(scenario: Scenario, attempt: Attempt, limits: Limits, watch: Lea
     control, run = sim._control, sim._run
     before, trio_internals.current.scheduler = trio_internals.current.scheduler, control
     try:
-        trio.run(
-            _main,
-            sim,
-            scenario,
-            watch,
-            clock=control.clock,
-            instruments=[control],
-            restrict_keyboard_interrupt_to_checkpoints=True,
-            strict_exception_groups=True,
-        )
+        with files.watching():
+            trio.run(
+                _main,
+                sim,
+                scenario,
+                watch,
+                clock=control.clock,
+                instruments=[control],
+                restrict_keyboard_interrupt_to_checkpoints=True,
+                strict_exception_groups=True,
+            )
     except BaseException as error:  # noqa: ASYNC103  # judged, and raised again if a person pressed Ctrl-C
         _came_out(sim, error)
     finally:
         trio_internals.current.scheduler = before
         trio_internals.current_check.is_simulated = None
-        stdlib_sockets.use(None)
+        sim._close()
     sim._targets.never_ended()
     if sim._interrupted:
         raise KeyboardInterrupt

@@ -15,10 +15,13 @@ from __future__ import annotations
 import random
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import trio
 
+from ..disk import files
+from ..disk.disk import Disk
 from ..network import stdlib_sockets
 from ..network.network import HOME, Network
 from ..network.sockets import install
@@ -51,10 +54,16 @@ class Simulation:
         self._oracles = Oracles(self._control, self._run.promises, self._control.checks)
         self._targets = Targets(self._control, self._run, self._oracles.shut_down, self._failed)
         self._plan = SimulatedPlan(
-            attempt, limits, self._control, self._run, lambda number: self._targets.fire("root", number)
+            attempt,
+            limits,
+            self._control,
+            self._run,
+            cancel=lambda number: self._targets.fire("root", number),
+            crash=self._crash,
         )
         self._durables: dict[str, Any] = {}
         self._network: Network | None = None
+        self._disk: Disk | None = None
         self._interrupted = False
         if (target := limits.target) is not None:
             self._targets.known["action"] = Action(lambda: target(self))
@@ -139,6 +148,19 @@ class Simulation:
             stdlib_sockets.use(self._network)
         return self._network
 
+    def disk(self) -> Disk:
+        """The simulated folder of this run: files in it may be lost, torn or reordered in a crash until synced.
+
+        In a recovery it holds what one of the possible crashes left.
+        """
+        if self._disk is None:
+            self._disk = Disk(partial(self._plan.perform_now, "disk"))
+            left: Any = self.durable("disk", self._disk)
+            if left is not self._disk:
+                self._disk.fill(left)
+            files.add(self._disk)
+        return self._disk
+
     def durable(self, name: str, state: T) -> T:
         """Something that outlives a crash. In a recovery: what the crash left of it.
 
@@ -151,6 +173,13 @@ class Simulation:
         return state
 
     # What the engine does.
+
+    def _close(self) -> None:
+        """Take away what the run was given of the world."""
+        stdlib_sockets.use(None)
+        if self._disk is not None:
+            files.remove(self._disk)
+            self._disk.close()
 
     def _fire(self, injection: Injection, number: int) -> None:
         if injection.kind == "cancel":

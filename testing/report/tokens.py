@@ -1,10 +1,11 @@
 """An attempt as one short line, to be replayed anywhere: `yy2-a17.turn-b23-f3.hang-d4.1,9.2-hx3k9a`.
 
 Readable on purpose: ``a17`` cancels after step 17, ``b23`` before step 23 (a name follows unless it is the root),
-``f3.hang`` breaks the third port call, ``x12`` crashes, ``d`` lists the decisions that were not 0, ``s`` is a strategy
-with its seed, ``r`` the seed of `Simulation.random`, ``u`` unfair schedules, ``l`` latency, ``c`` chaos. ``h`` is a
-fingerprint of the course that the program took up to what is injected: on another course a replay says so. Tokens of
-the first format (``yy1``) have none. Always under 100 characters.
+``f3.hang`` breaks the third port call, ``x12`` crashes after a step and ``k5`` in a file call, ``d`` lists the
+decisions that were not 0, ``s`` is a strategy with its seed, ``r`` the seed of `Simulation.random`, ``u`` unfair
+schedules, ``l`` latency, ``c`` chaos. ``h`` is a fingerprint of the course that the program took up to what is
+injected: on another course a replay says so. Tokens of the first format (``yy1``) have none. Always under 100
+characters.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ LONGEST = 99
 _MARK = 5
 """Characters of a fingerprint."""
 _STRATEGIES = {"w": "walk", "p": "pct2", "q": "pct3", "o": "pos"}
-_PART = re.compile(r"([abfxdsrulc])([^.]*)(?:\.(.*))?$")
+_PART = re.compile(r"([abfxkdsrulc])([^.]*)(?:\.(.*))?$")
 _DEF = re.compile(r"\s*(async\s+)?def\s+(\w+)")
 
 
@@ -115,7 +116,8 @@ def _injection(injection: Injection) -> str:
         return f"{injection.when[0]}{injection.at}{name}"
     if injection.kind == "fault":
         return f"f{injection.at}.{injection.what}"
-    return f"x{injection.at}" + (f".{injection.what}" if injection.what != "0" else "")
+    letter = "k" if injection.when == "during" else "x"
+    return f"{letter}{injection.at}" + (f".{injection.what}" if injection.what != "0" else "")
 
 
 def decode(token: str) -> Attempt:
@@ -165,8 +167,8 @@ def _apply(attempt: Attempt, part: str) -> Attempt:
             made = Injection("cancel", int(value), name, "after" if letter == "a" else "before")
         case "f":
             made = Injection("fault", int(value), MODES[MODES.index(rest)])
-        case "x":
-            made = Injection("crash", int(value), rest or "0")
+        case "x" | "k":
+            made = Injection("crash", int(value), rest or "0", "after" if letter == "x" else "during")
         case "s":
             length, _, limit = rest.partition(",")
             kind, seed = (f"pct{value[1]}", value[2:]) if value[0] == "n" else (_STRATEGIES[value[0]], value[1:])
