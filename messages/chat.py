@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from typing import Any, TypeAlias
 
 import attrs
 
 from .errors import ErrorCode
 from .history import Message, ToolCall
+from .history import StopReason as StopReason
 from .jsonvalue import JsonObject, freeze, json_object
-
-
-class StopReason(StrEnum):
-    """Why the model stopped."""
-
-    END_TURN = "end_turn"
-    TOOL_USE = "tool_use"
-    LENGTH = "length"
-    CONTENT_FILTER = "content_filter"
 
 
 @attrs.frozen
@@ -117,6 +108,26 @@ class ReasoningDelta:
 
 
 @attrs.frozen
+class ToolCallDelta:
+    """A piece of the arguments of a call that the model is writing. Shown, never stored, no visible output."""
+
+    call_id: str
+    """The id that the call itself will have."""
+    tool_name: str | None = None
+    """The tool's name, where it is known by now."""
+    text: str = ""
+    """The piece, as the model writes it: not JSON by itself."""
+
+
+@attrs.frozen
+class Progress:
+    """The model works and has nothing to show: hidden reasoning, a signature. It keeps the idle limit away."""
+
+    usage: TokenUsage | None = None
+    """What the request has cost so far, where the server says so; it counts when no `Done` follows."""
+
+
+@attrs.frozen
 class Done:
     """The end of a response. ``provider_data`` is kept with the assistant message and handed back unread."""
 
@@ -142,4 +153,4 @@ class ChatError:
     """Milliseconds that the server asked to wait. None: it did not say, and the policy's delay is used."""
 
 
-ChatEvent: TypeAlias = TextDelta | ReasoningDelta | ToolCall | Done | ChatError
+ChatEvent: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | Progress | ToolCall | Done | ChatError

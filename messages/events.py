@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from .chat import ReasoningDelta, TextDelta, TokenUsage
+from .chat import ReasoningDelta, TextDelta, TokenUsage, ToolCallDelta
 from .content import UserInput, texts
 from .errors import AgentError
-from .history import ToolResult
+from .history import StopReason, ToolResult
 from .jsonvalue import JsonObject, freeze, json_object
 
 
@@ -108,7 +108,10 @@ class ContextCompacted:
 
 @attrs.frozen
 class RetryScheduled:
-    """The request failed and will be sent again after ``delay_ms``. ``attempt`` counts from 1: the one that failed."""
+    """The request failed and will be sent again after ``delay_ms``. ``attempt`` counts from 1: the one that failed.
+
+    Pieces of calls that were shown (`ToolCallDelta`) are void.
+    """
 
     attempt: int
     """The attempt that failed, counted from 1."""
@@ -164,6 +167,8 @@ class TurnComplete:
     """Why the turn failed, or that its end is not stored. None when neither is so."""
     undelivered: tuple[UserInput, ...] = attrs.field(default=(), converter=_inputs)
     """Steering that was accepted and reached no request, in order of arrival."""
+    stop_reason: StopReason | None = None
+    """Why the model stopped at last: it tells a cut answer from a whole one. None if no response came to its end."""
 
 
 @attrs.frozen
@@ -190,6 +195,7 @@ class TurnCancelled:
 AgentEventPayload: TypeAlias = (
     TextDelta
     | ReasoningDelta
+    | ToolCallDelta
     | ToolCallStart
     | ToolProgress
     | ToolCallEnd
@@ -241,3 +247,5 @@ class TurnResult:
     """Ids of calls that were cut while they ran: their effect is unknown."""
     undelivered: tuple[UserInput, ...] = attrs.field(default=(), converter=_inputs)
     """Inputs that reached no request, in order of arrival; send them again if they still matter."""
+    stop_reason: StopReason | None = None
+    """Why the model stopped at last: it tells a cut answer from a whole one. None if no response came to its end."""

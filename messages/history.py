@@ -21,6 +21,27 @@ class MessageStatus(StrEnum):
     INCOMPLETE = "incomplete"
 
 
+class StopReason(StrEnum):
+    """Why the model stopped. What follows from each is the table in semantics 4."""
+
+    END_TURN = "end_turn"
+    """It had said all."""
+    TOOL_USE = "tool_use"
+    """It waits for the results of its calls."""
+    LENGTH = "length"
+    """A limit on tokens cut it."""
+    CONTENT_FILTER = "content_filter"
+    """A filter of the provider cut it."""
+    REFUSAL = "refusal"
+    """The model refused."""
+    PAUSE = "pause"
+    """It wants to go on, in a request that hands back what it said so far."""
+    ERROR = "error"
+    """The provider failed, or gave up."""
+    OTHER = "other"
+    """Anything else: not known to be good."""
+
+
 class ToolOutcome(StrEnum):
     """How a call ended. Each announced call has exactly one (semantics 5)."""
 
@@ -64,6 +85,8 @@ class AssistantMessage:
     """Given by the runtime: one id for the message and the calls of a response. Empty for a message made by hand."""
     provider_data: Any = attrs.field(default=None, converter=freeze)
     """The ``Done.provider_data`` of the response, handed back unread in later requests. None: nothing."""
+    stop_reason: StopReason | None = None
+    """Why the model stopped; None if it was stopped, or if a log of an older version does not say."""
 
     @property
     def text(self) -> str:
@@ -78,17 +101,17 @@ class AssistantMessage:
 
 @attrs.frozen
 class ToolCall:
-    """A call that the model asks for. ``raw_arguments`` is set when its text was no JSON object."""
+    """A call that the model asks for. ``raw_arguments`` is its text where that was no JSON object (semantics 8)."""
 
     call_id: str
     """Unique within the session. A provider's id is kept unless it is missing or repeated."""
     tool_name: str
     """The name as the model wrote it; it may be the name of a tool that does not exist."""
     arguments: JsonObject = attrs.field(converter=json_object)
-    """The arguments, read-only. Empty when ``raw_arguments`` is set."""
+    """The arguments, read-only. Where ``raw_arguments`` is set: what it can only mean, or empty."""
     raw_arguments: str | None = None
-    """The argument text as it came, when it was not a JSON object; the call then gets an error result. None: it was
-    one.
+    """The argument text as it came, when it was not a JSON object. The call then gets an error result, unless the text
+    can be meant in one way only. None: it was one.
     """
     response_id: str = ""
     """The response that the call belongs to, as in `AssistantMessage`. Empty in what a provider yields."""

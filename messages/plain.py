@@ -20,7 +20,16 @@ from typing import Any, NoReturn, TypeVar
 import attrs
 
 from .content import FileBlock, ImageBlock, ReasoningBlock, TextBlock
-from .history import AssistantMessage, MessageStatus, SystemMessage, ToolCall, ToolOutcome, ToolResult, UserMessage
+from .history import (
+    AssistantMessage,
+    MessageStatus,
+    StopReason,
+    SystemMessage,
+    ToolCall,
+    ToolOutcome,
+    ToolResult,
+    UserMessage,
+)
 from .jsonvalue import DEEPEST, JsonArray, JsonObject
 from .records import Memory, Metadata, SessionEvent
 from .text import clean_text, safe_str
@@ -117,11 +126,15 @@ def _inside(step: object, item: object, room: int) -> Any:
         raise NotPlain(refused.problem, (step, *refused.path)) from None
 
 
-def plain_text(value: object) -> str:
-    """``value``, which must be a text, as an exact one without lone surrogates."""
+def plain_text(value: object, clean: Callable[[str], str] = clean_text) -> str:
+    """``value``, which must be a text, as an exact one without lone surrogates.
+
+    Args:
+        clean: what becomes of surrogates.
+    """
     if not isinstance(value, str):
         raise NotPlain(f"is {_shown(value)}, where a text must be")
-    return clean_text(value if type(value) is str else str.__str__(value))
+    return clean(value if type(value) is str else str.__str__(value))
 
 
 def plain_object(value: object) -> JsonObject:
@@ -220,6 +233,7 @@ _FIELDS: dict[type[Any], dict[str, _Gate]] = {
         "cause": optional(plain_text),
         "response_id": plain_text,
         "provider_data": plain_json,
+        "stop_reason": optional(_member(StopReason)),
     },
     ToolCall: {
         "call_id": plain_text,

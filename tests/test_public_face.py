@@ -14,9 +14,10 @@ NAMES = {
     "run": "Agent Session RunningTurn SessionConfig UserInput TurnResult TurnStatus",
     "content": "TextBlock ImageBlock FileBlock ReasoningBlock",
     "history": "UserMessage AssistantMessage ToolCall ToolResult SystemMessage MessageStatus",
-    "stream": "ChatRequest ToolSpec TextDelta ReasoningDelta ToolCall Done ChatError TokenUsage StopReason",
-    "events": "AgentEvent TextDelta ReasoningDelta ToolCallStart ToolProgress ToolCallEnd ContextCompacted"
-    " RetryScheduled StepStart StepEnd TurnComplete TurnCancelled ErrorEvent",
+    "stream": "ChatRequest ToolSpec TextDelta ReasoningDelta ToolCallDelta Progress ToolCall Done ChatError TokenUsage"
+    " StopReason",
+    "events": "AgentEvent TextDelta ReasoningDelta ToolCallDelta ToolCallStart ToolProgress ToolCallEnd"
+    " ContextCompacted RetryScheduled StepStart StepEnd TurnComplete TurnCancelled ErrorEvent",
     "hooks": "SessionStart SessionEnd TurnStart TurnEnd BeforeToolUse AfterToolUse BeforeCompact"
     " Continue ContinueWith Abort",
     "ports": "ModelProvider ModelInfo ModelCapabilities ToolHandler ToolInput ToolOutput Plugin PluginContext"

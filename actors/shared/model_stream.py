@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, Final, assert_never, cast
@@ -23,7 +24,20 @@ from trio.lowlevel import disable_ki_protection, enable_ki_protection
 from ...core.config import AgentConfig
 from ...core.ports.chat_event_checks import checked, error_of, size_of_arguments
 from ...core.ports.protocols import ModelProvider
-from ...messages.chat import ChatError, ChatEvent, ChatRequest, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
+from ...core.ports.split_characters import Halves
+from ...core.ports.stop_rules import completes
+from ...messages.chat import (
+    ChatError,
+    ChatEvent,
+    ChatRequest,
+    Done,
+    Progress,
+    ReasoningDelta,
+    StopReason,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+)
 from ...messages.content import ContentBlock, ReasoningBlock, TextBlock
 from ...messages.errors import AgentError, ProviderError, ProviderTimeout, StreamInterrupted
 from ...messages.history import AssistantMessage, MessageStatus, ToolCall
@@ -41,6 +55,10 @@ class Response:
     calls: list[ToolCall] = attrs.Factory(list)
     done: Done | None = None
     visible: bool = False
+    reported: TokenUsage = attrs.Factory(TokenUsage)
+    """What the request has cost, as far as it was told before the end."""
+    call_ids: dict[str, str] = attrs.Factory(dict)
+    """The ids of calls that are being written, by those that the provider gave them."""
     _kinds: list[type[TextBlock] | type[ReasoningBlock]] = attrs.Factory(list)
     _pieces: list[list[str]] = attrs.Factory(list)
 
@@ -65,13 +83,24 @@ class Response:
 
     @property
     def says_something(self) -> bool:
-        """Neither text nor calls is an empty answer (semantics 4)."""
-        return bool(self.calls) or bool(self.text.strip())
+        """Neither text nor calls is an empty answer (semantics 4), unless a pause hands back something else."""
+        handed_back = self.paused and self.done is not None and self.done.provider_data is not None
+        return bool(self.calls) or bool(self.text.strip()) or handed_back
+
+    @property
+    def paused(self) -> bool:
+        """Whether the model wants to go on in another request."""
+        return self.stop_reason is StopReason.PAUSE
+
+    @property
+    def completes(self) -> bool:
+        """Whether this is an answer after which nothing is left to do but what the host asks."""
+        return self.says_something and not self.calls and (self.paused or completes(self.stop_reason))
 
     @property
     def usage(self) -> TokenUsage:
-        """What the provider reported."""
-        return (self.done and self.done.usage) or TokenUsage()
+        """What the provider reported, at the end or on the way to it."""
+        return (self.done and self.done.usage) or self.reported
 
     @property
     def stop_reason(self) -> StopReason:
@@ -89,6 +118,7 @@ class Response:
             cause,
             self.response_id,
             self.done.provider_data if self.done else None,
+            self.done.stop_reason if self.done else None,
         )
 
 
@@ -154,6 +184,10 @@ class ModelStream:
     _since_checkpoint: int = 0
     _calls: int = 0
     _chars: int = 0
+    _written: int = 0
+    _announced: set[str] = attrs.Factory(set)
+    _halves: Halves = attrs.Factory(Halves)
+    _ready: deque[ChatEvent] = attrs.Factory(deque)
 
     def hear(self) -> None:
         """The provider is not silent: its time begins anew. Sync."""
@@ -179,6 +213,8 @@ class ModelStream:
                 await trio.lowlevel.checkpoint()
             if self._chars > self.limits.max_chars:
                 self._check_size()
+            if self._ready:
+                return self._next_ready()  # noqa: ASYNC910  it was waited for with the item before
             # `call_user` in this place would be two coroutines more for each delta.
             try:
                 item = await _next(self.items)
@@ -197,6 +233,19 @@ class ModelStream:
                     self._chars += len(text)
                     if self._chars > self.limits.max_chars:
                         return self._last_piece(event)  # noqa: ASYNC910  the provider's own affair; see above
+                    # Nearly every delta is whole as it is; the way round costs a tenth of all that is done for one.
+                    if self._halves.waiting is not None or text[-1:] >= _HALF or text[:1] >= _HALF:
+                        self._ready.extend(self._halves.take(event))
+                        self.hear()
+                        continue
+                case ToolCallDelta(call_id=call_id, text=text):
+                    self._written += len(text)
+                    self._check_size()
+                    if not text and call_id in self._announced:
+                        continue  # counts as silence
+                    self._announced.add(call_id)
+                case Progress():
+                    pass
                 case ToolCall():
                     self._calls += 1
                     self._chars += size_of_arguments(event)
@@ -204,12 +253,18 @@ class ModelStream:
                 case ChatError():
                     raise error_of(event)
                 case Done():
-                    self.done = event
-                    return event  # noqa: ASYNC910  the same
+                    self._ready.extend((*self._halves.rest(), event))
+                    return self._next_ready()  # noqa: ASYNC910  the same
                 case _:
                     assert_never(event)
             self.hear()
             return event  # noqa: ASYNC910  the same
+
+    def _next_ready(self) -> ChatEvent:
+        event = self._ready.popleft()
+        if isinstance(event, Done):
+            self.done = event
+        return event
 
     def _last_piece(self, delta: TextDelta | ReasoningDelta) -> TextDelta | ReasoningDelta:
         """What of a delta is within the bound. The next look at the stream fails."""
@@ -220,13 +275,13 @@ class ModelStream:
 
     def _check_size(self) -> None:
         limits = self.limits
-        if self._chars > limits.max_chars:
+        if max(self._chars, self._written) > limits.max_chars:
             raise ProviderError(
                 f"the response is longer than {limits.max_chars} characters and was cut, so none of its calls runs; "
                 "raise max_response_chars if the model needs them",
                 retryable=False,
             )
-        if self._calls > limits.max_calls:
+        if max(self._calls, len(self._announced)) > limits.max_calls:
             raise ProviderError(
                 f"the response holds more than {limits.max_calls} tool calls, so none of them runs; raise "
                 "max_calls_per_response if the model needs them",
@@ -260,6 +315,8 @@ async def read_response(
                     response.add(event)
                 case ToolCall():
                     response.add_call(event, event.call_id)
+                case Progress(usage=TokenUsage() as usage):
+                    response.reported = usage
                 case Done():
                     response.done = event
 
@@ -283,6 +340,8 @@ async def _open(
 
 
 _END: Final = object()
+# No character below is half of one; the few above that are whole take the way round.
+_HALF: Final = "\ud800"
 _TICK: Final = 0.001
 _ITEMS_PER_CHECKPOINT: Final = 64
 

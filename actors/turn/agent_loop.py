@@ -10,12 +10,23 @@ import attrs
 import trio
 
 from ...core.config import RetryPolicy
+from ...core.ports.stop_rules import emptiness, failure
 from ...core.randomness import chance, new_id
 from ...core.retry import AfterFailure, after_failure, given_up, retry_delay_ms
-from ...messages.chat import ChatRequest, Done, ReasoningDelta, TextDelta, ToolSpec
-from ...messages.errors import AgentError, EmptyResponse, MaxToolCallsExceeded
+from ...messages.chat import (
+    ChatRequest,
+    Done,
+    Progress,
+    ReasoningDelta,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+    ToolSpec,
+)
+from ...messages.errors import AgentError, MaxToolCallsExceeded, ProviderError
 from ...messages.events import RetryScheduled, TurnStatus
 from ...messages.history import SystemMessage, ToolCall
+from ...messages.text import clean_text
 from ..shared.model_stream import ModelStream, Response, open_stream
 from .compactor import Compactor
 from .ledger import Ledger
@@ -52,7 +63,7 @@ class AgentLoop:
         Raises:
             AgentError: the turn, or the step, has failed.
         """
-        rounds, empty = 0, 0
+        rounds, empty, pauses = 0, 0, 0
         while not self.context.control.stopping:
             self._deliver_steering()
             rounds += 1
@@ -61,14 +72,17 @@ class AgentLoop:
                 break
             if not response.says_something:
                 empty += 1
-                if empty > 1:
-                    raise EmptyResponse("the model answered with neither text nor calls, twice; ask differently")
+                if (error := emptiness(response.stop_reason, empty)) is not None:
+                    raise error
                 continue
             empty = 0
             if response.calls:
                 await self._carry_out(response, rounds)
                 if self.assignment.single:
                     return response.text
+            elif response.paused and not self.assignment.single:
+                pauses += 1
+                self._check_pauses(pauses, rounds)
             elif self.assignment.single or not self.context.control.steering:
                 return response.text
         return self.context.text
@@ -82,6 +96,12 @@ class AgentLoop:
     def _deliver_steering(self) -> None:
         for user_input in self.context.control.take_steering():
             self.context.append_input(user_input)
+
+    def _check_pauses(self, pauses: int, rounds: int) -> None:
+        """A model that pauses for ever is bounded as one that calls for ever is."""
+        most = self.assignment.max_rounds
+        if (pauses >= self.turn_limit) if most is None else (rounds >= most):
+            raise ProviderError(f"the model paused {pauses} times and did not end its turn", retryable=False)
 
     async def _carry_out(self, response: Response, rounds: int) -> None:
         limit = self.assignment.max_tool_calls
@@ -143,13 +163,13 @@ class AgentLoop:
             with context.control.interruptible():
                 async with open_stream(context.lifetime, context.provider, request, context.limits) as stream:
                     await self._read(stream, response)
+            return failure(response.stop_reason)
         except AgentError as error:
             return error
         finally:
             context.journal.transcript.meter.reported(response.usage)
             context.usage += response.usage
             self._keep(response)
-        return None
 
     async def _read(self, stream: ModelStream, response: Response) -> None:
         """Up to `Done`. A delta enters the response and the events in one step: both hold it, or neither."""
@@ -164,15 +184,30 @@ class AgentLoop:
                         await stream.wait_for_reader(events.wait_for_capacity)
                     response.add(event)
                     events.put(event)
+                case ToolCallDelta():
+                    if not events.has_capacity:
+                        await stream.wait_for_reader(events.wait_for_capacity)
+                    call_id = self._call_id(response, event.call_id)
+                    events.put(ToolCallDelta(call_id, event.tool_name, clean_text(event.text)))
+                case Progress(usage=TokenUsage() as usage):
+                    response.reported = usage
                 case ToolCall():
-                    response.add_call(event, self.context.unique_call_id(event.call_id))
+                    call_id = self._call_id(response, event.call_id)
+                    response.call_ids.pop(event.call_id)
+                    response.add_call(event, call_id)
                 case Done():
                     response.done = event
                     # Before the stream is closed: closing awaits, and a cancel that arrives meanwhile must find that
                     # the turn completed (semantics 6.1).
-                    if self.assignment.final and response.says_something and not response.calls:
+                    if self.assignment.final and response.completes and (not response.paused or self.assignment.single):
                         control.commit(despite_steering=self.assignment.single)
                     return
+
+    def _call_id(self, response: Response, given: str) -> str:
+        """The id of a call, the same for its pieces and for itself."""
+        if given not in response.call_ids:
+            response.call_ids[given] = self.context.unique_call_id(given)
+        return response.call_ids[given]
 
     def _request(self) -> ChatRequest:
         context, session, config = self.context, self.context.setup.session, self.context.config
@@ -190,7 +225,9 @@ class AgentLoop:
 
     def _keep(self, response: Response) -> None:
         """What arrived enters history, whole or not. Sync: it also runs when all is cut."""
-        whole = response.done is not None
+        if response.done is not None:
+            self.context.stop_reason = response.stop_reason
+        whole = response.done is not None and failure(response.stop_reason) is None
         if whole and not response.says_something:
             return
         cause = None if whole else "cancelled" if self.context.control.outcome is TurnStatus.CANCELLED else "failed"

@@ -73,7 +73,7 @@ class ToolBatch:
             entry.call,
             index=index,
             allowed=self.allowed,
-            truncated=self.stop_reason is StopReason.LENGTH,
+            stop_reason=self.stop_reason,
             offered=self.tools,
         )
         if refused is None:

@@ -221,6 +221,7 @@ class Turn:
             {
                 "turn_id": self.context.turn_id,
                 "status": control.outcome or TurnStatus.CANCELLED,
+                "stop_reason": self.context.stop_reason,
                 "usage": converter.unstructure(self.context.usage),
                 "sequence": self._marked,
                 "meter": self.context.journal.transcript.meter.learnt(),
@@ -271,11 +272,14 @@ class Turn:
             tuple(context.skipped),
             tuple(context.interrupted),
             undelivered,
+            context.stop_reason,
         )
 
     def _terminal(self, result: TurnResult) -> TurnComplete | TurnCancelled:
         if result.status is not TurnStatus.CANCELLED:
-            return TurnComplete(result.status, result.text, result.usage, result.error, result.undelivered)
+            return TurnComplete(
+                result.status, result.text, result.usage, result.error, result.undelivered, result.stop_reason
+            )
         return TurnCancelled(
             self.context.control.reason,
             result.text,

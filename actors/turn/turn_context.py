@@ -15,7 +15,7 @@ from ...messages.chat import SystemPrompt, TokenUsage
 from ...messages.content import UserInput
 from ...messages.errors import AgentError
 from ...messages.events import AgentEventPayload, ErrorEvent
-from ...messages.history import ToolResult, UserMessage
+from ...messages.history import StopReason, ToolResult, UserMessage
 from ..recorder.journal import Journal
 from ..shared.event_stream import EventStream
 from ..shared.hook_runner import HookRunner
@@ -46,6 +46,7 @@ class TurnContext:
     system: SystemPrompt = attrs.Factory(SystemPrompt)
     text: str = ""
     usage: TokenUsage = attrs.Factory(TokenUsage)
+    stop_reason: StopReason | None = None
     calls_used: int = 0
     results: list[ToolResult] = attrs.Factory(list)
     skipped: list[str] = attrs.Factory(list)

@@ -1,4 +1,9 @@
-"""The events of an Anthropic message stream as chat events (semantics 4, 14). Pure, imports no SDK."""
+"""The events of an Anthropic message stream as chat events (semantics 4, 14). Pure, imports no SDK.
+
+The documents bracket each block by a start and a stop and the message by two events of its own. Compatible servers
+leave brackets out, double them or count all blocks as 0; a block is therefore also opened by its first piece, and
+closed by what takes its place or by the end.
+"""
 
 from __future__ import annotations
 
@@ -7,122 +12,239 @@ from typing import Any
 
 import attrs
 
-from ...messages.chat import ChatEvent, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
+from ...messages.chat import (
+    ChatError,
+    ChatEvent,
+    Done,
+    Progress,
+    ReasoningDelta,
+    StopReason,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+)
+from ...messages.text import clean_text
+from ..wire.body import Item, not_an_answer
 from ..wire.conversation import json_text, tool_call
+from ..wire.origin import Origin
+from ..wire.stop import good_end, stop_reason
+from ..wire.usage import count
 from .request import API
 
-_STOP_REASONS = {
-    "tool_use": StopReason.TOOL_USE,
-    "max_tokens": StopReason.LENGTH,
-    "model_context_window_exceeded": StopReason.LENGTH,
-    "refusal": StopReason.CONTENT_FILTER,
+_COUNTED = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+# Which kind of block a piece belongs to, and under which name it brings its text.
+_PIECES = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("thinking", "signature"),
+    "input_json_delta": ("tool_use", "partial_json"),
 }
-_USAGE_NAMES = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_input_tokens",
-    "cache_creation_input_tokens",
-    "thinking_tokens",
-)
+_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 
 
 @attrs.define
 class _Block:
-    """A content block that is still arriving: ``start`` is how it was announced."""
+    """A content block that may still grow: ``start`` is how it was announced."""
 
     start: dict[str, Any]
-    text: str = ""
-    signature: str = ""
+    call_id: str = ""
+    pieces: list[str] = attrs.field(factory=list)
+    signature: list[str] = attrs.field(factory=list)
+
+    @property
+    def kind(self) -> str:
+        """Its type, empty if it has none."""
+        return _text(self.start.get("type"))
+
+    @property
+    def text(self) -> str:
+        """What its pieces say."""
+        return clean_text("".join(self.pieces))
 
 
 @attrs.define
 class MessageTranslator:
     """Events of one message as chat events. A call comes when its block is closed."""
 
-    _blocks: dict[int, _Block] = attrs.field(factory=dict)
-    _content: list[dict[str, Any]] = attrs.field(factory=list)
-    _usage: dict[str, int] = attrs.field(factory=dict)
-    _stop_reason: StopReason = StopReason.END_TURN
+    origin: Origin = attrs.field(factory=lambda: Origin(API))
+    last_event: str = "message_stop"
+    _open: dict[int, _Block] = attrs.field(factory=dict)
+    _blocks: list[_Block] = attrs.field(factory=list)
+    _counts: dict[str, int] = attrs.field(factory=dict)
+    _stop_reason: Any = None
     _complete: bool = False
+    _called: bool = False
+
+    @property
+    def declared(self) -> bool:
+        """Whether a stop reason came."""
+        return self._stop_reason is not None
 
     @property
     def complete(self) -> bool:
         """Whether the message was declared over."""
         return self._complete
 
-    def feed(self, item: dict[str, Any]) -> Iterable[ChatEvent]:
-        """One event. Kinds that mean nothing to us are passed over."""
-        match item:
-            case {"type": "message_start", "message": {"usage": dict() as usage}}:
-                self._count(usage)
-            case {"type": "content_block_start", "index": int() as index, "content_block": dict() as start}:
-                yield from self._start(index, start)
-            case {"type": "content_block_delta", "index": int() as index, "delta": dict() as delta}:
-                yield from self._grow(self._blocks[index], delta)
-            case {"type": "content_block_stop", "index": int() as index}:
-                yield from self._close(self._blocks.pop(index))
-            case {"type": "message_delta", "delta": dict() as delta}:
-                self._count(item.get("usage") or {})
-                self._stop_reason = _STOP_REASONS.get(delta.get("stop_reason") or "", self._stop_reason)
-            case {"type": "message_stop"}:
-                self._complete = True
-                yield Done(self._token_usage(), self._stop_reason, self._provider_data())
-
-    def _start(self, index: int, start: dict[str, Any]) -> Iterator[ChatEvent]:
-        block = self._blocks[index] = _Block(start, signature=start.get("signature") or "")
-        match start:
-            case {"type": "text", "text": str() as text} if text:
-                block.text = text
-                yield TextDelta(text)
-            case {"type": "thinking", "thinking": str() as text} if text:
-                block.text = text
-                yield ReasoningDelta(text)
-
-    def _grow(self, block: _Block, delta: dict[str, Any]) -> Iterator[ChatEvent]:
-        match delta:
-            case {"type": "text_delta", "text": str() as text} if text:
-                block.text += text
-                yield TextDelta(text)
-            case {"type": "thinking_delta", "thinking": str() as text} if text:
-                block.text += text
-                yield ReasoningDelta(text)
-            case {"type": "signature_delta", "signature": str() as text}:
-                block.signature += text
-            case {"type": "input_json_delta", "partial_json": str() as text}:
-                block.text += text
-
-    def _close(self, block: _Block) -> Iterator[ChatEvent]:
-        match block.start:
-            case {"type": "text"}:
-                self._content.append({"type": "text", "characters": len(block.text)})
-            case {"type": "thinking"}:
-                self._content.append({"type": "thinking", "thinking": block.text, "signature": block.signature})
-            case {"type": "redacted_thinking", "data": data}:
-                self._content.append({"type": "redacted_thinking", "data": data})
-            case {"type": "tool_use", "id": call_id, "name": name}:
-                self._content.append({"type": "tool_use"})
-                # A server that sends no pieces has put all of it into the announcement.
-                yield tool_call(call_id, name, block.text or json_text(block.start.get("input") or {}))
-
-    def _count(self, usage: dict[str, Any]) -> None:
-        """Counts are cumulative: what is said last holds, what is not said stays."""
-        details = usage.get("output_tokens_details") or {}
-        said = {**usage, "thinking_tokens": details.get("thinking_tokens")}
-        self._usage |= {name: said[name] for name in _USAGE_NAMES if said.get(name) is not None}
-
-    def _token_usage(self) -> TokenUsage | None:
-        fresh, made, read, written, thought = (self._usage.get(name, 0) for name in _USAGE_NAMES)
+    @property
+    def usage(self) -> TokenUsage | None:
+        """What was reported so far. This API counts cached input beside the rest; a TokenUsage counts it as a part."""
+        fresh, made, read, written = (self._counts.get(name, 0) for name in _COUNTED)
         if not any((fresh, made, read, written)):
             return None
-        # This API counts cached input beside the rest; a TokenUsage counts it as a part.
-        return TokenUsage(fresh + read + written, made, read, written, thought)
+        return TokenUsage(fresh + read + written, made, read, written, self._counts.get("thinking_tokens", 0))
 
-    def _provider_data(self) -> dict[str, Any] | None:
-        """The order of the blocks, kept only when there is thinking to hand back."""
-        if not any("thinking" in item["type"] for item in self._content):
-            return None
-        return {"api": API, "content": self._content}
+    def feed(self, item: Item) -> Iterable[ChatEvent]:
+        """One event, or a whole message. Kinds that mean nothing to us are passed over."""
+        event = item.value
+        match event.get("type") or item.name:
+            case "message_start":
+                yield from self._message(event.get("message"))
+            case "message" if item.whole:
+                yield from self._message(event)
+                yield from self._close_all()
+            case "content_block_start":
+                start = event.get("content_block")
+                yield from self._start(self._index(event, new=True), start if isinstance(start, dict) else {})
+            case "content_block_delta":
+                yield from self._grow(self._index(event), event.get("delta"))
+            case "content_block_stop":
+                index = self._index(event)
+                if index in self._open:
+                    yield from self._close(self._open.pop(index))
+            case "message_delta":
+                self._count(event.get("usage"))
+                delta = event.get("delta")
+                if isinstance(delta, dict) and delta.get("stop_reason"):
+                    self._stop_reason = delta["stop_reason"]
+                    yield from self._close_all()
+            case "message_stop":
+                self._complete = True
+            case _ if item.whole:
+                raise not_an_answer(event)
 
-    def finish(self) -> Iterable[ChatEvent]:
-        """Nothing: an early end has no `Done`."""
-        return ()
+    def _message(self, message: object) -> Iterator[ChatEvent]:
+        """A message as it is announced: empty in a stream, whole in a body that is none."""
+        yield from self._close_all()
+        if isinstance(message, dict):
+            self._count(message.get("usage"))
+            content = message.get("content")
+            for place, block in enumerate(content if isinstance(content, list) else ()):
+                if isinstance(block, dict):
+                    yield from self._start(place, block)
+            self._stop_reason = message.get("stop_reason") or self._stop_reason
+
+    def _index(self, event: dict[str, Any], *, new: bool = False) -> int:
+        index = event.get("index")
+        if isinstance(index, int):
+            return index
+        return len(self._blocks) if new else max(self._open, default=len(self._blocks))
+
+    def _start(self, index: int, start: dict[str, Any]) -> Iterator[ChatEvent]:
+        if (before := self._open.pop(index, None)) is not None:
+            yield from self._close(before)
+        block = self._open[index] = _Block(start)
+        self._blocks.append(block)
+        if signature := _text(start.get("signature")):
+            block.signature.append(signature)
+        match block.kind:
+            case "text":
+                yield from self._piece(block, _text(start.get("text")))
+            case "thinking":
+                yield from self._piece(block, _text(start.get("thinking")))
+            case "tool_use":
+                block.call_id = _text(start.get("id")) or f"call_{len(self._blocks) - 1}"
+                yield ToolCallDelta(block.call_id, _text(start.get("name")) or None)
+            case _:
+                yield Progress()
+
+    def _piece(self, block: _Block, text: str) -> Iterator[ChatEvent]:
+        if not text:
+            return
+        block.pieces.append(text)
+        match block.kind:
+            case "text":
+                yield TextDelta(text)
+            case "thinking":
+                yield ReasoningDelta(text)
+            case "tool_use":
+                yield ToolCallDelta(block.call_id, _text(block.start.get("name")) or None, text)
+            case _:
+                yield Progress()
+
+    def _grow(self, index: int, delta: object) -> Iterator[ChatEvent]:
+        if not isinstance(delta, dict) or delta.get("type") not in _PIECES:
+            return
+        kind, name = _PIECES[delta["type"]]
+        text = _text(delta.get(name))
+        block = self._open.get(index)
+        # A piece that fits no open block opens one, and closes what stood in its place.
+        if block is None or (block.kind != kind and not (kind == "tool_use" and block.kind in _CALLS)):
+            yield from self._start(index, {"type": kind})
+            block = self._open[index]
+        if name == "signature":
+            block.signature.append(text)
+            yield Progress()
+        else:
+            yield from self._piece(block, text)
+
+    def _close_all(self) -> Iterator[ChatEvent]:
+        for index in list(self._open):
+            yield from self._close(self._open.pop(index))
+
+    def _close(self, block: _Block) -> Iterator[ChatEvent]:
+        if block.kind == "tool_use":
+            self._called = True
+            # A server that sends no pieces has put all of it into the announcement; nothing there means no arguments.
+            given = block.start.get("input")
+            text = block.text or (json_text(given) if isinstance(given, dict) else _text(given) or "{}")
+            yield tool_call(block.call_id, _text(block.start.get("name")), text)
+
+    def _count(self, usage: object) -> None:
+        """Counts are cumulative: what is said last holds, what is not said stays."""
+        if isinstance(usage, dict):
+            details = usage.get("output_tokens_details")
+            thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
+            said = {name: count(usage.get(name)) for name in _COUNTED} | {"thinking_tokens": count(thinking)}
+            self._counts |= {name: number for name, number in said.items() if number is not None}
+
+    def finish(self, *, marked: bool) -> Iterable[ChatEvent]:
+        """The calls that are still open, then `Done`; nothing if the message was cut."""
+        if not (self._complete or self.declared or marked):
+            return
+        yield from self._close_all()
+        if self._stop_reason is None:
+            reason = good_end(called=self._called)
+        else:
+            reason = stop_reason(self._stop_reason, called=self._called)
+        if reason is StopReason.ERROR:
+            yield ChatError(f"the server ended the message with stop_reason {self._stop_reason!r}")
+        else:
+            yield Done(self.usage, reason, self.origin.mark(self._kept()))
+
+    def _kept(self) -> dict[str, Any]:
+        """The blocks in their order, kept only when there is one that history has no place for."""
+        content = [item for item in map(_kept_block, self._blocks) if item]
+        plain = all(item["type"] in ("text", "tool_use") for item in content)
+        return {} if plain else {"content": content}
+
+
+def _kept_block(block: _Block) -> dict[str, Any]:
+    match block.kind:
+        case "text":
+            return {"type": "text", "characters": len(block.text)}
+        case "thinking":
+            return {"type": "thinking", "thinking": block.text, "signature": "".join(block.signature)}
+        case "tool_use":
+            return {"type": "tool_use"}
+        case "":
+            return {}
+        case kind if kind in _CALLS:
+            # A tool that the server runs by itself: it wants its own call back beside the result that it made.
+            said = tool_call("", "", block.text or "{}")
+            return {**block.start, "input": block.start.get("input") or said.arguments}
+        case _:
+            return block.start
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

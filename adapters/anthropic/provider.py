@@ -3,13 +3,14 @@
     AnthropicProvider(["claude-sonnet-4-6"])            # key from ANTHROPIC_API_KEY
 
 Importing this module is cheap; the SDK is imported when a provider is made. The SDK's own retries are off: the
-runtime's policy rules. The body of a request and the meaning of its answer are next door, in ``anthropic_request`` and
-``anthropic_events``.
+runtime's policy rules. What is sent and what an answer means is next door, in ``request`` and ``events``.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,12 @@ from ...core.ports.protocols import ModelCapabilities, ModelInfo
 from ...messages.chat import ChatRequest
 from ...messages.errors import AgentError, InvalidConfig
 from ..extras import import_extra
-from ..wire.client import ClientHolder, model_infos
-from ..wire.errors import sdk_error
+from ..wire.client import ClientHolder, checked_key, model_infos
+from ..wire.endpoint import Endpoint, transport_for
+from ..wire.origin import Origin
 from ..wire.stream import SdkStream
 from .events import MessageTranslator
-from .request import messages_body
+from .request import API, messages_body
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -39,6 +41,8 @@ class AnthropicProvider:
             async with provider.chat(request) as stream:
                 async for event in stream: ...
 
+    One provider serves any number of agents: they share its client, which closes when the last of them has left.
+
     ``reasoning_effort`` turns thinking on; its blocks and signatures come back in ``Done.provider_data`` and are sent
     again with the message they belong to. ``max_tokens``, which this API demands, is 8192 unless the request says more.
 
@@ -50,7 +54,7 @@ class AnthropicProvider:
         base_url: another server that speaks this API.
 
     Raises:
-        InvalidConfig: the SDK is not installed.
+        InvalidConfig: the SDK is not installed, or the key is one that no header can hold.
     """
 
     def __init__(
@@ -65,14 +69,21 @@ class AnthropicProvider:
         self.id = id
         self._sdk = import_extra("anthropic")
         self._models = model_infos(models, _WINDOW, _CLAUDE)
-        self._tool_use = {model.id: model.capabilities.tool_use for model in self._models}
-        self._api_key = api_key
-        self._base_url = base_url
+        self._capabilities = {model.id: model.capabilities for model in self._models}
+        self._api_key = checked_key(api_key)
+        for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+            checked_key(os.environ.get(name))
+        self._base_url = base_url or os.environ.get("ANTHROPIC_BASE_URL")
         given = None if client is None else client.with_options(max_retries=0)
-        self._client = ClientHolder(self._new_client, given)
+        self._endpoint = Endpoint(self._sdk, ClientHolder(self._new_client, given))
 
     def _new_client(self) -> AsyncAnthropic:
-        client: AsyncAnthropic = self._sdk.AsyncAnthropic(api_key=self._api_key, base_url=self._base_url, max_retries=0)
+        client: AsyncAnthropic = self._sdk.AsyncAnthropic(
+            api_key=self._api_key,
+            base_url=self._base_url,
+            max_retries=0,
+            http_client=transport_for(self._sdk, self._base_url),
+        )
         return client
 
     def models(self) -> Sequence[ModelInfo]:
@@ -81,26 +92,30 @@ class AnthropicProvider:
 
     def chat(self, request: ChatRequest) -> SdkStream:
         """One request. Nothing is sent before the stream is entered; see `SdkStream` for cancellation."""
-        body = messages_body(request)
-        if not self._tool_use.get(request.model_id, True):
-            body.pop("tools", None)
+        capabilities = self._capabilities.get(request.model_id, _CLAUDE)
+        origin = Origin(API, self.id, self._endpoint.base_url)
+        return SdkStream(
+            partial(self._endpoint.open, self._send, messages_body(request, capabilities, origin)),
+            MessageTranslator(origin),
+            self._explain,
+        )
 
-        async def open_stream() -> Any:
-            required = {name: body.pop(name) for name in ("model", "max_tokens", "messages", "stream")}
-            # The SDK's own parameters come and go with its versions (temperature went); the API takes them all.
-            return await self._client.get().messages.create(**required, extra_body=body)
-
-        return SdkStream(open_stream, MessageTranslator(), self._explain)
+    def _send(self, body: dict[str, Any]) -> Any:
+        required = {name: body[name] for name in ("model", "max_tokens", "messages", "stream")}
+        # The SDK's own parameters come and go with its versions (temperature went); the API takes them all.
+        more = {name: value for name, value in body.items() if name not in required}
+        return self._endpoint.holder.get().messages.with_streaming_response.create(**required, extra_body=more)
 
     def _explain(self, error: Exception, streaming: bool) -> AgentError:
         if isinstance(error, TypeError) and "authentication method" in str(error):  # the SDK looks for a key only now
             return InvalidConfig("no key for Anthropic: set ANTHROPIC_API_KEY, or pass api_key= or client=")
-        return sdk_error(self._sdk, error, streaming=streaming)
+        return self._endpoint.explain(error, streaming)
 
     async def __aenter__(self) -> AnthropicProvider:
+        self._endpoint.holder.enter()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._client.aclose()
+        await self._endpoint.holder.leave()

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
+from ...core.ports.protocols import ModelCapabilities
 from ...messages.chat import ChatRequest, ToolSpec
 from ...messages.content import ImageBlock, TextBlock
 from ...messages.history import ToolCall, ToolResult
 from ...messages.jsonvalue import thaw
 from ..wire.conversation import Part, Response, Said, arguments_of, parts
+from ..wire.ids import Ids, tool_name
+from ..wire.origin import Origin
 
-API = "anthropic"
+API = "anthropic-messages"
 _MAX_TOKENS = 8_192
 _THINKING = ("thinking", "redacted_thinking")
 
@@ -26,20 +30,24 @@ _BUDGET_MODELS = re.compile(r"claude-3|claude-(opus|sonnet|haiku)-4(-[015])?(-\d
 _BUDGETS = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 24_576}
 
 
-def messages_body(request: ChatRequest) -> dict[str, Any]:
-    """The arguments of ``messages.create``."""
+def messages_body(request: ChatRequest, capabilities: ModelCapabilities, origin: Origin) -> dict[str, Any]:
+    """The arguments of ``messages.create``.
+
+    Args:
+        origin: whose own blocks are handed back.
+    """
     conversation = parts(request.messages, notes_as_user=True)
     body: dict[str, Any] = {
         "model": request.model_id,
         "max_tokens": request.max_tokens or _MAX_TOKENS,
         "system": _system(request),
-        "messages": _messages(conversation),
-        "tools": [_tool(tool) for tool in request.tools],
+        "messages": _messages(conversation, origin),
+        "tools": [_tool(tool) for tool in request.tools] if capabilities.tool_use else [],
         "temperature": request.temperature,
         "output_config": _output_config(request),
-        "stream": True,
+        "stream": capabilities.streaming,
     }
-    _add_thinking(body, request.reasoning_effort, conversation)
+    _add_thinking(body, request.reasoning_effort, conversation, origin)
     return {name: value for name, value in body.items() if value is not None and value not in ([], {})}
 
 
@@ -62,8 +70,8 @@ def _output_config(request: ChatRequest) -> dict[str, Any]:
     return {"format": {"type": "json_schema", "schema": schema}}
 
 
-def _add_thinking(body: dict[str, Any], effort: str | None, conversation: list[Part]) -> None:
-    if effort in (None, "none") or _continues_without_thinking(conversation):
+def _add_thinking(body: dict[str, Any], effort: str | None, conversation: list[Part], origin: Origin) -> None:
+    if effort in (None, "none") or _continues_without_thinking(conversation, origin):
         return
     del body["temperature"]  # the API fixes it while the model thinks
     if _BUDGET_MODELS.search(body["model"]) is None:
@@ -75,20 +83,21 @@ def _add_thinking(body: dict[str, Any], effort: str | None, conversation: list[P
     body["max_tokens"] += budget  # the limit counts thinking too, and the caller meant the answer
 
 
-def _continues_without_thinking(conversation: list[Part]) -> bool:
+def _continues_without_thinking(conversation: list[Part], origin: Origin) -> bool:
     """Whether a response with calls waits for its continuation and has no thinking: the API refuses to start then."""
     last = conversation[-1] if conversation else None
     if not isinstance(last, Response) or not last.calls:
         return False
-    return not any(item["type"] in _THINKING for item in _output(last))
+    return not any(item["type"] in _THINKING for item in _output(last, origin))
 
 
-def _messages(conversation: list[Part]) -> list[dict[str, Any]]:
+def _messages(conversation: list[Part], origin: Origin) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
+    ids = Ids(longest=64)
     for part in conversation:
         if isinstance(part, Response):
-            _say(messages, "assistant", list(_response(part)))
-            _say(messages, "user", [_result(result) for result in part.results])
+            _say(messages, "assistant", list(_response(part, origin, ids)))
+            _say(messages, "user", [_result(result, ids) for result in part.results])
         elif isinstance(part, Said):
             _say(messages, "user", [_content(block) for block in part.content])
     if messages and messages[0]["role"] != "user":
@@ -109,39 +118,35 @@ def _content(block: TextBlock | ImageBlock) -> dict[str, Any]:
     return {"type": "text", "text": block.text}
 
 
-def _result(result: ToolResult) -> dict[str, Any]:
-    answer = {"type": "tool_result", "tool_use_id": _id(result.call_id), "content": result.content}
+def _result(result: ToolResult, ids: Ids) -> dict[str, Any]:
+    answer = {"type": "tool_result", "tool_use_id": ids(result.call_id), "content": result.content}
     return {**answer, "is_error": True} if result.is_error else answer
 
 
-def _tool_use(call: ToolCall) -> dict[str, Any]:
-    return {"type": "tool_use", "id": _id(call.call_id), "name": call.tool_name, "input": arguments_of(call)}
+def _tool_use(call: ToolCall, ids: Ids) -> dict[str, Any]:
+    name = tool_name(call.tool_name)
+    return {"type": "tool_use", "id": ids(call.call_id), "name": name, "input": arguments_of(call)}
 
 
-def _id(call_id: str) -> str:
-    """Ids of other providers may hold what this API refuses."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
-
-
-def _output(response: Response) -> list[dict[str, Any]]:
-    data = response.provider_data(API)
+def _output(response: Response, origin: Origin) -> list[dict[str, Any]]:
+    data = thaw(response.kept(origin))
     return [] if data is None else data["content"]
 
 
-def _response(response: Response) -> Iterator[dict[str, Any]]:
+def _response(response: Response, origin: Origin, ids: Ids) -> Iterator[dict[str, Any]]:
     """The blocks of a response in the order in which the model made them; without that order, text first."""
     text, calls = response.text, iter(response.calls)
-    for item in _output(response):
+    for item in _output(response, origin):
         match item:
             case {"type": "text", "characters": int() as characters}:
                 yield from _text(text[:characters])
                 text = text[characters:]
             case {"type": "tool_use"}:
-                yield from (_tool_use(call) for call in [next(calls, None)] if call is not None)
-            case {"type": "thinking" | "redacted_thinking"}:
-                yield thaw(item)
+                yield from (_tool_use(call, ids) for call in islice(calls, 1))
+            case _:
+                yield item
     yield from _text(text)
-    yield from map(_tool_use, calls)
+    yield from (_tool_use(call, ids) for call in calls)
 
 
 def _text(text: str) -> list[dict[str, Any]]:

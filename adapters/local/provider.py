@@ -61,6 +61,9 @@ class LocalProvider:
             async with provider.chat(request) as stream:
                 async for event in stream: ...
 
+    One provider serves any number of agents with one engine: the first to enter loads it, the last to leave stops it.
+    Three requests run at once, the others wait in order of arrival; each can be cancelled at any time.
+
     Cancellation: leaving a stream closes its connection, and the engine stops decoding at once, reading a prompt
     within about a second.
 
@@ -85,7 +88,9 @@ class LocalProvider:
         self._gguf = gguf
         self._settings = ServerSettings(context_window, threads)
         self._running: _Running | None = None
-        self._stack: AsyncExitStack | None = None
+        self._stack = AsyncExitStack()
+        self._users = 0
+        self._changing = trio.Lock()
 
     def models(self) -> Sequence[ModelInfo]:
         """The one model."""
@@ -97,24 +102,20 @@ class LocalProvider:
         return ModelInfo(self.id, title, self._settings.context_window, capabilities)
 
     async def __aenter__(self) -> LocalProvider:
-        """Load the model.
+        """Load the model, unless another agent has done so.
 
-        Cancellation: a checkpoint; if it raises `trio.Cancelled`, nothing is left running.
+        Cancellation: a checkpoint; if it raises `trio.Cancelled`, this entry has not happened.
 
         Raises:
-            InvalidConfig: a package or the weights are missing, or the provider is already in use.
+            InvalidConfig: a package or the weights are missing.
             ProviderError: the file cannot be loaded.
         """
-        if self._stack is not None:
-            raise InvalidConfig("this LocalProvider is in use by another agent; give each agent one of its own")
-        async with AsyncExitStack() as stack:
-            self._stack = stack
-            try:
-                self._running = await self._start(stack)
-            except BaseException:
-                self._stack = None
-                raise
-            self._stack = stack.pop_all()
+        async with self._changing:
+            if not self._users:
+                async with AsyncExitStack() as stack:
+                    self._running = await self._start(stack)
+                    self._stack = stack.pop_all()
+            self._users += 1
         return self
 
     async def _start(self, stack: AsyncExitStack) -> _Running:
@@ -131,8 +132,11 @@ class LocalProvider:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        stack, self._stack, self._running = self._stack or AsyncExitStack(), None, None
-        await stack.aclose()
+        # Counted before any await: a cancelled leaver has left. Nobody can be starting the engine while it has a user.
+        self._users -= 1
+        if not self._users:
+            stack, self._stack, self._running = self._stack, AsyncExitStack(), None
+            await stack.aclose()
 
     def chat(self, request: ChatRequest) -> AbstractAsyncContextManager[AsyncIterator[ChatEvent]]:
         """One request. See the class for cancellation."""
@@ -203,7 +207,7 @@ class _Running:
 
     def _complete(self, prompt: str, grammar: str, most: int) -> SdkStream:
         async def open_stream() -> Any:
-            return await self.client.completions.create(
+            manager = self.client.completions.with_streaming_response.create(
                 model="local",
                 prompt=prompt,
                 max_tokens=most,
@@ -212,6 +216,7 @@ class _Running:
                 stream_options={"include_usage": True},
                 extra_body={"grammar": grammar, "repeat_penalty": 1.0, "cache_prompt": True},
             )
+            return await manager.__aenter__()
 
         return SdkStream(open_stream, LineTranslator(), self._explain)
 

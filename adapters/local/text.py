@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Any
 
 import attrs
 import trio
 
 from ...messages.chat import ChatEvent, Done, StopReason, TextDelta, TokenUsage
 from ...messages.history import Message, ToolCall, ToolResult, UserMessage
+from ..openai.usage import usage_of
+from ..wire.body import Item
+from ..wire.stop import stop_reason
 
 
 def in_words(messages: Iterable[Message]) -> Iterator[Message]:
@@ -33,20 +35,27 @@ def in_words(messages: Iterable[Message]) -> Iterator[Message]:
 class LineTranslator:
     """The chunks of a plain completion of one line, as chat events."""
 
-    _usage: TokenUsage | None = None
+    last_event: str = "a finish_reason"
+    usage: TokenUsage | None = None
     _stop: StopReason | None = None
     _begun: bool = False
 
     @property
-    def complete(self) -> bool:
-        return self._stop is not None and self._usage is not None
+    def declared(self) -> bool:
+        """Whether a finish reason came."""
+        return self._stop is not None
 
-    def feed(self, item: dict[str, Any]) -> Iterable[ChatEvent]:
-        if usage := item.get("usage"):
-            self._usage = TokenUsage(usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0))
-        for choice in item.get("choices") or ():
+    @property
+    def complete(self) -> bool:
+        """Whether usage came too: nothing follows it."""
+        return self._stop is not None and self.usage is not None
+
+    def feed(self, item: Item) -> Iterable[ChatEvent]:
+        """One chunk."""
+        self.usage = usage_of(item.value.get("usage")) or self.usage
+        for choice in item.value.get("choices") or ():
             if choice.get("finish_reason"):
-                self._stop = StopReason.LENGTH if choice["finish_reason"] == "length" else StopReason.END_TURN
+                self._stop = stop_reason(choice["finish_reason"], called=False)
             if text := self._line(choice.get("text") or ""):
                 yield TextDelta(text)
 
@@ -56,9 +65,10 @@ class LineTranslator:
         self._begun = self._begun or bool(text)
         return text
 
-    def finish(self) -> Iterable[ChatEvent]:
-        if self._stop is not None:
-            yield Done(self._usage, self._stop)
+    def finish(self, *, marked: bool) -> Iterable[ChatEvent]:
+        """`Done`, unless the stream was cut."""
+        if self._stop is not None or marked:
+            yield Done(self.usage, self._stop or StopReason.END_TURN)
 
 
 @attrs.define(eq=False)

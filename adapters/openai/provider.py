@@ -5,30 +5,34 @@
     OpenAIProvider([ModelInfo("gpt-5", "GPT-5", 400_000)], api="responses")
 
 Importing this module is cheap; the SDK is imported when a provider is made. The SDK's own retries are off: the
-runtime's policy rules. The body of a request and the meaning of its answer are next door, in ``openai_chat`` and
-``openai_responses``.
+runtime's policy rules. What is sent and what an answer means is next door, a body and an events module for each API.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from ...core.ports.protocols import ModelCapabilities, ModelInfo
 from ...messages.chat import ChatRequest
-from ...messages.errors import AgentError, InvalidConfig
+from ...messages.errors import InvalidConfig
 from ..extras import import_extra
-from ..wire.client import ClientHolder, model_infos
-from ..wire.errors import sdk_error
+from ..wire.client import ClientHolder, checked_key, model_infos
+from ..wire.endpoint import Endpoint, transport_for
+from ..wire.ids import Ids
+from ..wire.origin import Origin
 from ..wire.stream import SdkStream, Translator
-from .chat import ChatTranslator, chat_body
-from .responses import ResponsesTranslator, responses_body
+from . import chat_events, responses_events
+from .chat_body import chat_body
+from .responses_body import responses_body
+from .thoughts import HANDED_BACK
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI, BaseModel
+    from openai import AsyncOpenAI
 
 _WINDOW = 128_000
 
@@ -42,6 +46,8 @@ class OpenAIProvider:
             async with provider.chat(request) as stream:
                 async for event in stream: ...
 
+    One provider serves any number of agents: they share its client, which closes when the last of them has left.
+
     Args:
         models: what to offer. A bare id stands for a window of 128 000 tokens, with tools, and with vision unless
             ``base_url`` is given; say what is true of yours with a `ModelInfo`. ``system_messages=False`` suits
@@ -53,7 +59,7 @@ class OpenAIProvider:
         api: which of the two APIs to speak.
 
     Raises:
-        InvalidConfig: the SDK is not installed, there is no key, or ``api`` is neither.
+        InvalidConfig: the SDK is not installed, there is no key or one that no header can hold, or ``api`` is neither.
     """
 
     def __init__(
@@ -75,14 +81,20 @@ class OpenAIProvider:
         official = self._base_url is None and client is None
         self._models = model_infos(models, _WINDOW, ModelCapabilities(vision=official))
         self._capabilities = {model.id: model.capabilities for model in self._models}
-        self._api_key = api_key or os.environ.get("OPENAI_API_KEY") or (None if official else "none")
+        key = checked_key(api_key or os.environ.get("OPENAI_API_KEY"))
+        self._api_key = key or (None if official else "none")
         if self._api_key is None:
             raise InvalidConfig("no key for OpenAI: set OPENAI_API_KEY, or pass api_key=, base_url= or client=")
         given = None if client is None else client.with_options(max_retries=0)
-        self._client = ClientHolder(self._new_client, given)
+        self._endpoint = Endpoint(self._sdk, ClientHolder(self._new_client, given), HANDED_BACK)
 
     def _new_client(self) -> AsyncOpenAI:
-        client: AsyncOpenAI = self._sdk.AsyncOpenAI(api_key=self._api_key, base_url=self._base_url, max_retries=0)
+        client: AsyncOpenAI = self._sdk.AsyncOpenAI(
+            api_key=self._api_key,
+            base_url=self._base_url,
+            max_retries=0,
+            http_client=transport_for(self._sdk, self._base_url),
+        )
         return client
 
     def models(self) -> Sequence[ModelInfo]:
@@ -92,29 +104,31 @@ class OpenAIProvider:
     def chat(self, request: ChatRequest) -> SdkStream:
         """One request. Nothing is sent before the stream is entered; see `SdkStream` for cancellation."""
         capabilities = self._capabilities.get(request.model_id, ModelCapabilities())
-        client = self._client.get()
+        client, base_url = self._endpoint.holder.get(), self._endpoint.base_url
         if self._api == "responses":
-            return self._stream(client.responses.create, responses_body(request, capabilities), ResponsesTranslator())
-        body = chat_body(request, capabilities, limit_name=_limit_name(client.base_url.host))
-        return self._stream(client.chat.completions.create, body, ChatTranslator())
+            origin = Origin(responses_events.API, self.id, base_url)
+            body = responses_body(request, capabilities, origin)
+            return self._stream(client.responses, body, responses_events.ResponsesTranslator(origin))
+        origin = Origin(chat_events.API, self.id, base_url)
+        host = urlsplit(base_url).hostname or ""
+        body = chat_body(request, capabilities, origin, limit_name=_limit_name(host), ids=_ids(host))
+        return self._stream(client.chat.completions, body, chat_events.ChatTranslator(origin))
 
-    def _stream(self, create: Any, body: dict[str, Any], translator: Translator) -> SdkStream:
-        async def open_stream() -> Any:
-            response = await create(**body)
-            return response if body["stream"] else _Whole(response)
+    def _stream(self, resource: Any, body: dict[str, Any], translator: Translator) -> SdkStream:
+        # Unread and unparsed: the body is taken for what it is, not for what was asked for.
+        def send(body: dict[str, Any]) -> Any:
+            return resource.with_streaming_response.create(**body)
 
-        return SdkStream(open_stream, translator, self._explain)
-
-    def _explain(self, error: Exception, streaming: bool) -> AgentError:
-        return sdk_error(self._sdk, error, streaming=streaming)
+        return SdkStream(partial(self._endpoint.open, send, body), translator, self._endpoint.explain)
 
     async def __aenter__(self) -> OpenAIProvider:
+        self._endpoint.holder.enter()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._client.aclose()
+        await self._endpoint.holder.leave()
 
 
 def _limit_name(host: str) -> str:
@@ -122,16 +136,6 @@ def _limit_name(host: str) -> str:
     return "max_completion_tokens" if host.endswith(("openai.com", "azure.com")) else "max_tokens"
 
 
-class _Whole:
-    """The answer of a model that does not stream, told as a stream of one event."""
-
-    def __init__(self, answer: BaseModel) -> None:
-        self._answer = answer
-        self.response = self
-
-    async def aiter_bytes(self) -> AsyncIterator[bytes]:  # noqa: ASYNC900, ASYNC911  holds no scope, waits for nothing
-        """The one event."""
-        yield b"data: " + json.dumps(self._answer.to_dict(mode="json", warnings=False)).encode() + b"\n\n"  # noqa: ASYNC911  the same
-
-    async def close(self) -> None:
-        """Nothing is open."""
+def _ids(host: str) -> Ids:
+    """OpenAI takes 40 characters; Mistral's own API nine letters and digits, no more and no less."""
+    return Ids(longest=9, exactly=True, plain=True) if host.endswith("mistral.ai") else Ids(longest=40)

@@ -1,6 +1,6 @@
 """Whose client it is: the host's is used and never closed, one of our own is made when needed (semantics 14).
 
-Also the small print of the providers' constructors: models by id.
+Also the small print of the providers' constructors: models by id, and keys.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import attrs
 import trio
 
 from ...core.ports.protocols import ModelCapabilities, ModelInfo
+from ...messages.errors import InvalidConfig
 
 _CLOSE_SECONDS = 1.0
 
@@ -23,13 +24,31 @@ def model_infos(
     return tuple(ModelInfo(model, model, window, capabilities) if isinstance(model, str) else model for model in models)
 
 
+def checked_key(key: str | None) -> str | None:
+    """``key``, if it can stand in a header.
+
+    Raises:
+        InvalidConfig: it holds a control character, most often the line break of the file it was read from. The
+            transport would quote it in its own error.
+    """
+    if key is not None and any(ord(sign) < 32 or ord(sign) == 127 for sign in key):
+        raise InvalidConfig("the API key holds a line break or another control character; pass key.strip()")
+    return key
+
+
 @attrs.define(eq=False)
 class ClientHolder:
-    """An SDK client and who closes it."""
+    """An SDK client, who uses it, and who closes it: the last one to leave."""
 
     _make: Callable[[], Any]
     _given: Any = None
     _own: Any = attrs.field(init=False, default=None)
+    _users: int = attrs.field(init=False, default=0)
+
+    @property
+    def ours(self) -> bool:
+        """Whether the client is made here."""
+        return self._given is None
 
     def get(self) -> Any:
         """The client to use now."""
@@ -39,11 +58,18 @@ class ClientHolder:
             self._own = self._make()
         return self._own
 
-    async def aclose(self) -> None:
-        """Close our own client, if there is one; a later `get` makes a new one.
+    def enter(self) -> None:
+        """One more uses the client."""
+        self._users += 1
+
+    async def leave(self) -> None:
+        """One less; the last one closes a client of our own, and a later `get` makes a new one.
 
         Cancellation: the connections are closed all the same, within a second.
         """
+        self._users = max(0, self._users - 1)
+        if self._users:
+            return
         own, self._own = self._own, None
         if own is not None:
             with trio.move_on_after(_CLOSE_SECONDS, shield=True):

@@ -18,10 +18,13 @@ from typing import Any, TypeAlias
 import attrs
 import msgspec
 
+from ...core.ports.call_arguments import repaired
 from ...core.prompts.tags import fence
 from ...messages.content import ContentBlock, FileBlock, ImageBlock, TextBlock
 from ...messages.history import AssistantMessage, Message, SystemMessage, ToolCall, ToolResult, UserMessage
 from ...messages.jsonvalue import thaw
+from ...messages.text import clean_text
+from .origin import Origin
 
 
 @attrs.frozen
@@ -51,10 +54,9 @@ class Response:
         text = "" if self.message is None else self.message.text
         return text if text.strip() else ""
 
-    def provider_data(self, api: str) -> Any:
-        """What this very API left with the message, or None."""
-        data = None if self.message is None else self.message.provider_data
-        return data if isinstance(data, dict) and data.get("api") == api else None
+    def kept(self, origin: Origin) -> Any:
+        """What ``origin`` left with the message, or None."""
+        return None if self.message is None else origin.own(self.message.provider_data)
 
     def takes(self, call: ToolCall) -> bool:
         """Whether ``call`` belongs to this response. Without ids, one that follows a result does not."""
@@ -129,18 +131,26 @@ def data_url(image: ImageBlock) -> str:
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
     """The arguments as an object, also when the model's text was none: many servers parse them again."""
-    return thaw(call.arguments) if call.raw_arguments is None else {"invalid_json": call.raw_arguments}
+    text = call.raw_arguments
+    if text is None or call.arguments or text.strip() in ("", "null") or repaired(text) is not None:
+        arguments: dict[str, Any] = thaw(call.arguments)
+        return arguments
+    return {"invalid_json": text}
 
 
-def tool_call(call_id: str, name: str, text: str, **more: Any) -> ToolCall:
-    """A finished call from the text of its arguments. No text means no arguments."""
+def tool_call(call_id: str, name: str, text: str, provider_data: Any = None) -> ToolCall:
+    """A finished call from the text of its arguments; a text that is no JSON object is kept as it is.
+
+    Whatever the text is, the call comes out: what is wrong with it is told to the model, not to the stream.
+    """
+    text = clean_text(text)
     try:
-        arguments = msgspec.json.decode(text) if text.strip() else {}
-    except (msgspec.MsgspecError, RecursionError):
-        arguments = None
-    if isinstance(arguments, dict):
-        return ToolCall(call_id, name, arguments, **more)
-    return ToolCall(call_id, name, {}, raw_arguments=text, **more)
+        arguments = msgspec.json.decode(text)
+        if isinstance(arguments, dict):
+            return ToolCall(call_id, name, arguments, provider_data=provider_data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        pass  # no JSON, or nested deeper than a message may be
+    return ToolCall(call_id, name, {}, raw_arguments=text, provider_data=provider_data)
 
 
 def json_text(value: Any) -> str:

@@ -6,9 +6,10 @@ no exception of an SDK leaves an adapter. Never retries, never waits: the runtim
 
 from __future__ import annotations
 
+import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from types import ModuleType
 from typing import Any
@@ -16,12 +17,13 @@ from typing import Any
 import attrs
 
 from ...messages.errors import AgentError, ContextLengthExceeded, ProviderError, ProviderTimeout, StreamInterrupted
+from .body import UnreadableBody
+from .sse import EventTooLong
 
 _TOO_LONG_NAMES = {
     "context_length_exceeded",
     "exceed_context_size_error",
     "model_context_window_exceeded",
-    "string_above_max_length",
     "request_too_large",
 }
 
@@ -31,8 +33,11 @@ _TOO_LONG = re.compile(
     r"|exceed(s|ed)? (the )?(available |maximum )?(context|model token limit|number of tokens)"
     r"|token count .*exceeds the (limit|maximum)"
     r"|context (length|window) exceeds"
+    r"|context_?window_?exceeded"
     r"|exceeded max context"
+    r"|increase the context size"
     r"|(prompt|input) (is )?too long"
+    r"|total length of all messages is too long"
     r"|too large for model with \d+ maximum context"
     r"|reduce the length of the (messages|prompt|input)"
     r"|`inputs` tokens \+ `max_new_tokens` must be"
@@ -40,10 +45,18 @@ _TOO_LONG = re.compile(
     r"|greater than the context length",
     re.IGNORECASE,
 )
+# "string too long" is an overflow only of what compaction makes shorter: an id or a name stays as long as it is.
+_LONG_STRING = "string_above_max_length"
+_SHRINKS = re.compile(r"content|input\b|instructions|text\b|prompt", re.IGNORECASE)
 
 _HOPELESS_NAMES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
-_FINAL_KINDS = re.compile(r"invalid|authentication|permission|not_found|policy|unsupported|billing|too_large")
+_FINAL_KINDS = re.compile(
+    r"invalid|authentication|permission|not_found|policy|unsupported|billing|too_large|content_filter|quota|credit",
+    re.IGNORECASE,
+)
 _TEMPORARY = {408, 409, 425, 429}
+_WORDS = ("message", "detail", "error_message", "msg", "status_msg", "reason")
+_MOST = 1000
 
 
 @attrs.frozen
@@ -70,6 +83,8 @@ def _is_too_long(failure: Failure) -> bool:
         return False
     if failure.names & _TOO_LONG_NAMES or failure.status == 413:
         return True
+    if _LONG_STRING in failure.names:
+        return _SHRINKS.search(failure.message) is not None
     return _TOO_LONG.search(failure.message) is not None
 
 
@@ -85,14 +100,20 @@ def _is_temporary(failure: Failure) -> bool:
 
 
 def retry_after_ms(headers: Mapping[str, str]) -> int | None:
-    """How long the server asks to wait, in ms, from ``retry-after-ms`` or ``retry-after`` (seconds or a date)."""
+    """How long the server asks to wait, in ms, from ``retry-after-ms`` or ``retry-after`` (seconds or a date).
+
+    A wait of nothing is no wait asked for: some gateways send a 0 beside the real figure.
+    """
+    waits = [_milliseconds(headers.get("retry-after-ms"), 1), _milliseconds(headers.get("retry-after"), 1000)]
+    return next((wait for wait in waits if wait), None)
+
+
+def _milliseconds(text: str | None, unit: int) -> int | None:
     try:
-        if (exact := headers.get("retry-after-ms")) is not None:
-            return max(0, int(float(exact)))
-        if (text := headers.get("retry-after")) is None:
+        if text is None:
             return None
-        seconds = float(text) if _is_number(text) else parsedate_to_datetime(text).timestamp() - time.time()
-        return max(0, int(seconds * 1000))
+        amount = float(text) if _is_number(text) else parsedate_to_datetime(text).timestamp() - time.time()
+        return max(0, int(amount * (unit if _is_number(text) else 1000)))
     except (ValueError, OverflowError):
         return None
 
@@ -101,22 +122,28 @@ def _is_number(text: str) -> bool:
     return text.strip().replace(".", "", 1).isdigit()
 
 
-def sdk_error(sdk: ModuleType, error: Exception, *, streaming: bool) -> AgentError:
+def sdk_error(sdk: ModuleType, error: Exception, *, streaming: bool, through: str | None = None) -> AgentError:
     """An exception that came out of an SDK, as an error of youyou.
 
     Args:
         sdk: the module ``openai`` or ``anthropic``; their error classes have the same names.
         error: what was raised.
         streaming: whether the response had begun, so that a lost connection means a broken stream.
+        through: the proxy that the request took, if there was one.
     """
     import httpx2
 
+    way = f"; the way went through the proxy {through}, which the environment names" if through else ""
     if isinstance(error, AgentError):
         return error
+    if isinstance(error, UnreadableBody):
+        return StreamInterrupted(f"{error}{way}")
+    if isinstance(error, EventTooLong):
+        return ProviderError(str(error), retryable=False)
     if isinstance(error, sdk.APITimeoutError | httpx2.TimeoutException):
-        return ProviderTimeout(f"the server did not answer in time ({_text(error)}); try again")
+        return ProviderTimeout(f"the server did not answer in time ({_text(error)}); try again{way}")
     if isinstance(error, sdk.APIConnectionError | httpx2.TransportError):
-        return _lost(error, streaming)
+        return _lost(error, streaming, way)
     if isinstance(error, sdk.APIError):
         return judge(failure_of(error))
     if streaming:
@@ -124,11 +151,11 @@ def sdk_error(sdk: ModuleType, error: Exception, *, streaming: bool) -> AgentErr
     return ProviderError(f"the request could not be sent: {_text(error)}", retryable=False)
 
 
-def _lost(error: Exception, streaming: bool) -> AgentError:
+def _lost(error: Exception, streaming: bool, way: str) -> AgentError:
     cause = error.__cause__ or error
     if streaming:
-        return StreamInterrupted(f"the connection broke in mid-stream: {_text(cause)}")
-    return ProviderError(f"no connection to the server: {_text(cause)}", retryable=True)
+        return StreamInterrupted(f"the connection broke in mid-stream: {_text(cause)}{way}")
+    return ProviderError(f"no connection to the server: {_text(cause)}{way}", retryable=True)
 
 
 def _text(error: BaseException) -> str:
@@ -137,37 +164,107 @@ def _text(error: BaseException) -> str:
 
 def failure_of(error: Any) -> Failure:
     """What an ``APIError`` of an SDK holds."""
-    details = _details(error.body)
     response = getattr(error, "response", None)
+    details = details_of(error.body)
     return Failure(
-        message=str(details.get("message") or error.body or error)[:1000],
+        message=(words_of(details) or str(error.body or error))[:_MOST],
         status=getattr(error, "status_code", None),
         names=_names(details),
         headers={} if response is None else response.headers,
     )
 
 
-def stream_failure(item: Mapping[str, Any]) -> AgentError | None:
-    """The error that a server reports in place of the next piece of its stream, if ``item`` is one."""
-    if not item.get("error"):
+def stream_failure(item: Mapping[str, Any], name: str = "") -> AgentError | None:
+    """The error that a server reports in place of the next piece of its stream, if ``item`` is one.
+
+    Args:
+        name: of the event that held it. One that is called "error" is an error whatever it holds.
+    """
+    if not _tells_an_error(item, name):
         return None
-    details = _details(item)
+    details = details_of(item)
     names = _names(details)
-    message = str(details.get("message") or item["error"])[:1000]
-    return judge(Failure(message, _status_in(names), names))
+    message = words_of(details) or words_of(item) or json.dumps(item, default=str)
+    return judge(Failure(message[:_MOST], _status_in(details), names))
 
 
-def _details(body: object) -> Mapping[str, Any]:
-    """The error object, which stands alone or under ``error``."""
-    details = body if isinstance(body, dict) else {}
-    return details["error"] if isinstance(details.get("error"), dict) else details
+def _tells_an_error(item: Mapping[str, Any], name: str) -> bool:
+    if item.get("error") or item.get("errors"):
+        return True
+    if "choices" in item or item.get("type") == "message":
+        return False
+    if name == "error" or item.get("object") == "error" or item.get("type") == "error":
+        return True
+    # A bare error: a code beside words, and nothing that belongs to an answer.
+    bare = item.get("type") is None and "output" not in item and "usage" not in item
+    return bare and any(isinstance(item.get(key), str) for key in _WORDS) and _status_in(item) is not None
+
+
+def details_of(body: object) -> Mapping[str, Any]:
+    """The error object, which stands alone, in a list, or under ``error`` or ``errors``, once or twice."""
+    details: object = body
+    for _ in range(4):
+        if isinstance(details, list):
+            details = next((item for item in details if isinstance(item, dict)), {})
+        inner = (details.get("error") or details.get("errors")) if isinstance(details, dict) else None
+        if not isinstance(inner, dict | list):
+            break
+        details = inner
+    return details if isinstance(details, dict) else {}
+
+
+def words_of(details: object) -> str:
+    """The server's own words: the real ones, where a gateway wraps those of another server into its own."""
+    if isinstance(details, str):
+        return details
+    if not isinstance(details, dict):
+        return next((text for text in _texts(details) if len(text) > _SHORT), "")
+    said = details.get("error")
+    outer = said if isinstance(said, str) else ""
+    for key in _WORDS:
+        if found := details.get(key):
+            outer = found if isinstance(found, str) else "; ".join(_places(found)) or words_of(found)
+            break
+    metadata = details.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    inner = _inner(raw) if isinstance(raw, str) else ""
+    return f"{outer}: {inner}" if inner and inner not in outer and outer else outer or inner
+
+
+_SHORT = 12
+
+
+def _places(found: object) -> Iterator[str]:
+    """The refusals of a validating server, each with the place that it is about."""
+    listed = found.get("detail") if isinstance(found, dict) else found
+    for item in listed if isinstance(listed, list) else ():
+        if isinstance(item, dict) and isinstance(item.get("msg"), str):
+            place = item.get("loc")
+            yield f"{'.'.join(map(str, place))}: {item['msg']}" if isinstance(place, list) else item["msg"]
+
+
+def _inner(raw: str) -> str:
+    try:
+        return words_of(details_of(json.loads(raw))) or raw
+    except (ValueError, RecursionError):
+        return raw
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
 
 
 def _names(details: Mapping[str, Any]) -> frozenset[str]:
-    return frozenset(str(details[key]) for key in ("code", "type") if details.get(key) is not None)
+    given = (details.get(key) for key in ("code", "type", "status"))
+    return frozenset(str(name) for name in given if isinstance(name, str | int) and not isinstance(name, bool))
 
 
-def _status_in(names: frozenset[str]) -> int | None:
+def _status_in(details: Mapping[str, Any]) -> int | None:
     """Some gateways put the status of the server behind them into the code of an error in mid-stream."""
-    numbers = [int(name) for name in names if name.isdigit() and 400 <= int(name) < 600]
-    return numbers[0] if numbers else None
+    given = [details.get(key) for key in ("code", "status", "status_code")]
+    numbers = [int(name) for name in given if isinstance(name, int | str) and str(name).isdecimal()]
+    return next((number for number in numbers if 400 <= number < 600), None)

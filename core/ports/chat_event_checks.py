@@ -1,6 +1,6 @@
 """What a provider yields, judged at the door (semantics 4).
 
-    checked(TextDelta("a\\ud83d"))              # TextDelta("a\\ufffd"): nothing unsendable gets in
+    checked(TextDelta("\\ud83da"))              # TextDelta("\\ufffda"): nothing unsendable gets in
     checked(Done(stop_reason="length"))         # the text of a stop reason is as good as its name
     checked(TextDelta(5))                       # raises ProviderError
 
@@ -12,11 +12,23 @@ from __future__ import annotations
 import attrs
 import msgspec
 
-from ...messages.chat import ChatError, ChatEvent, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
+from ...messages.chat import (
+    ChatError,
+    ChatEvent,
+    Done,
+    Progress,
+    ReasoningDelta,
+    StopReason,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+)
 from ...messages.errors import AgentError, ErrorCode, ProviderError
 from ...messages.history import ToolCall
 from ...messages.plain import NotPlain, plain_json, plain_record, plain_text
-from ...messages.text import safe_str
+from ...messages.text import clean_value, safe_str
+from .call_arguments import repaired
+from .split_characters import clean_inside
 
 
 def checked(event: object) -> ChatEvent:
@@ -41,16 +53,21 @@ def _checked(event: object) -> ChatEvent:
     match event:
         case TextDelta() | ReasoningDelta():
             kind = TextDelta if isinstance(event, TextDelta) else ReasoningDelta
-            text = plain_text(event.text)
+            text = plain_text(event.text, clean_inside)
             return event if text is event.text and type(event) is kind else kind(text)
+        case ToolCallDelta():
+            name = None if event.tool_name is None else plain_text(event.tool_name)
+            return ToolCallDelta(plain_text(event.call_id), name, plain_text(event.text, clean_inside))
+        case Progress(usage=TokenUsage() | None):
+            return Progress(_usage(event.usage))
         case ToolCall():
             named = event if event.call_id is not None else attrs.evolve(event, call_id="")
-            return plain_record(named, ToolCall)
+            return _repaired(plain_record(named, ToolCall))
         case ChatError(retryable=bool(), retry_after_ms=int() | float() | None):
             return ChatError(plain_text(event.message), _code(event), event.retryable, _wait(event))
         case Done(usage=TokenUsage() | None):
             return Done(_usage(event.usage), _stop_reason(event), plain_json(event.provider_data))
-        case ChatError() | Done():
+        case Progress() | ChatError() | Done():
             raise _refusal(f"{_shown(event)}, a field of which is of the wrong type")
         case _:
             raise _refusal(f"{_shown(event)}, which is not a chat event")
@@ -72,6 +89,15 @@ def _tokens(value: object) -> int:
 def size_of_arguments(call: ToolCall) -> int:
     """How many characters of arguments a call brings, roughly: what the model wrote."""
     return len(msgspec.json.encode(call.arguments) if call.raw_arguments is None else call.raw_arguments)
+
+
+def _repaired(call: ToolCall) -> ToolCall:
+    if call.raw_arguments is None or call.arguments or (found := repaired(call.raw_arguments)) is None:
+        return call
+    try:
+        return clean_value(attrs.evolve(call, arguments=found))
+    except (TypeError, ValueError):
+        return call  # an object that no message may hold, by its depth or its numbers
 
 
 def error_of(event: ChatError) -> AgentError:

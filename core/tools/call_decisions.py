@@ -1,6 +1,6 @@
 """What becomes of a tool call (semantics 8): may it run at all, do its arguments fit, what came of its run. Pure.
 
-forbidden(call, index=3, allowed=2, truncated=False, offered=names)     # Refusal(...), or None
+forbidden(call, index=3, allowed=2, stop_reason=StopReason.TOOL_USE, offered=names)     # Refusal(...), or None
 unfit_arguments(call, arguments, checker)                               # Refusal(...), or None
 judge(call, ToolOutput("21 degrees"), timeout_ms=5_000, notices=notices)        # Judgement(..., ToolOutcome.OK)
 """
@@ -23,13 +23,14 @@ from ...messages.errors import (
     ToolTimeout,
 )
 from ...messages.events import ToolOutput
-from ...messages.history import ToolCall, ToolOutcome
+from ...messages.history import StopReason, ToolCall, ToolOutcome
 from ...messages.text import clean_text, safe_str, truncate
 from ..config import Notices
+from ..ports.call_arguments import problem_of
+from ..ports.stop_rules import refusal_of_calls
 from ..stopping import CutReason
 from .schema import ArgumentChecker
 
-_QUOTED = 200
 _SHOWN = 500
 
 
@@ -55,23 +56,21 @@ class Judgement:
     error: AgentError | None = None
 
 
-def forbidden(call: ToolCall, *, index: int, allowed: int, truncated: bool, offered: Set[str]) -> Refusal | None:
+def forbidden(
+    call: ToolCall, *, index: int, allowed: int, stop_reason: StopReason, offered: Set[str]
+) -> Refusal | None:
     """What forbids a call before any hook sees it.
 
     Args:
         index: its place in its response, from 0.
         allowed: how many calls of the response may still run.
-        truncated: the response was cut at its length limit.
+        stop_reason: how the response ended.
         offered: the names of the tools that the request offered.
     """
     if index >= allowed:
         return Refusal.of(MaxToolCallsExceeded("not run: the limit of tool calls per turn is reached"))
-    if truncated:
-        return Refusal.of(
-            InvalidToolArguments(
-                "not run: the response was cut at its length limit, so its arguments may be incomplete; call again"
-            )
-        )
+    if (why := refusal_of_calls(stop_reason)) is not None:
+        return Refusal.of(InvalidToolArguments(why))
     if call.tool_name not in offered:
         known = ", ".join(sorted(offered)) or "none"
         return Refusal.of(ToolNotFound(f"unknown tool {call.tool_name!r}; the available tools are: {known}"))
@@ -87,14 +86,12 @@ def aborted(reason: str, error: AgentError | None, notices: Notices) -> Refusal:
 def unfit_arguments(call: ToolCall, arguments: Any, checker: ArgumentChecker) -> Refusal | None:
     """Whether ``arguments``, as the hooks left them, do not fit the tool.
 
-    What the model sent and could not be read as an object is refused as such, unless a hook has put it right.
+    What the model sent and could not be read as an object is refused as such, unless it can be meant in one way only,
+    or a hook has put it right.
     """
-    if call.raw_arguments is not None and arguments == call.arguments:
-        quoted = call.raw_arguments[:_QUOTED]
-        return Refusal.of(
-            InvalidToolArguments(f"the arguments are not a JSON object: {quoted!r}; send one JSON object")
-        )
-    problem = checker.check(arguments)
+    problem = problem_of(call, takes_nothing=checker.takes_nothing) if arguments == call.arguments else None
+    if problem is None:
+        problem = checker.check(arguments)
     return None if problem is None else Refusal.of(InvalidToolArguments(problem))
 
 

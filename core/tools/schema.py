@@ -53,6 +53,11 @@ class ArgumentChecker:
             reason = _short(str(error).splitlines()[0])
             raise InvalidConfig(f"parameters of tool {self.tool!r} are no valid JSON Schema: {reason}") from error
 
+    @property
+    def takes_nothing(self) -> bool:
+        """Whether the tool has no arguments at all, not even optional ones."""
+        return not self._schema.get("properties")
+
     def check(self, arguments: Any) -> str | None:
         """None if they fit; otherwise what is wrong, where, and what is expected, said to the model."""
         try:

@@ -10,7 +10,17 @@ import attrs
 import trio
 
 from ...core.ports.protocols import ChatStream, ModelInfo, ModelProvider
-from ...messages.chat import ChatEvent, ChatRequest, Done, ReasoningDelta, SystemPrompt, TextDelta, ToolSpec
+from ...messages.chat import (
+    ChatEvent,
+    ChatRequest,
+    Done,
+    Progress,
+    ReasoningDelta,
+    SystemPrompt,
+    TextDelta,
+    ToolCallDelta,
+    ToolSpec,
+)
 from ...messages.history import Message, ToolCall
 from .conformance_support import expect
 
@@ -87,6 +97,10 @@ def _check_form(events: Sequence[ChatEvent], request: ChatRequest, what: str) ->
             case TextDelta(text=text) | ReasoningDelta(text=text):
                 expect(True, isinstance(text, str) and text != "", f"{what}: a delta holds text")
                 text.encode()
+            case ToolCallDelta(call_id=call_id, text=text):
+                expect(True, isinstance(call_id, str) and isinstance(text, str), f"{what}: a piece of a call has an id")
+            case Progress():
+                pass
             case ToolCall():
                 _check_call(event, request, what)
             case Done(usage=usage):

@@ -450,7 +450,8 @@ async def test_what_comes_after_done_is_ignored(conversation, autojump_clock):
     conversation.says([TextDelta("hello"), Done(TokenUsage(3, 2)), *late])
     events, result, history = await outcome(conversation)
 
-    assert events == [TextDelta("hello"), TurnComplete(TurnStatus.COMPLETED, "hello", TokenUsage(3, 2))]
+    over = TurnComplete(TurnStatus.COMPLETED, "hello", TokenUsage(3, 2), stop_reason=StopReason.END_TURN)
+    assert events == [TextDelta("hello"), over]
     assert result.usage == TokenUsage(3, 2)
     assert history == ["user: go", "assistant: hello"]
 

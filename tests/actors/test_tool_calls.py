@@ -17,6 +17,7 @@ from youyou import (
     ReAct,
     SessionConfig,
     SingleShot,
+    StopReason,
     SystemMessage,
     ToolCallEnd,
     ToolCallStart,
@@ -243,7 +244,7 @@ async def test_the_limit_of_calls_is_exact(batches, runs, serial, conversation, 
     assert notes == ["[The limit of 3 tool calls per turn is reached; this turn ends]"]
     assert events[-2:] == [
         ErrorEvent(result.error),
-        TurnComplete(TurnStatus.FAILED, "", result.usage, result.error),
+        TurnComplete(TurnStatus.FAILED, "", result.usage, result.error, stop_reason=StopReason.TOOL_USE),
     ]
 
 

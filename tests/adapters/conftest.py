@@ -13,7 +13,7 @@ import h11
 import pytest
 import trio
 from youyou.core.ports.protocols import ModelProvider
-from youyou.messages.chat import ChatEvent, ChatRequest, SystemPrompt
+from youyou.messages.chat import ChatEvent, ChatRequest, Progress, SystemPrompt, ToolCallDelta
 from youyou.messages.history import Message, UserMessage
 
 
@@ -150,10 +150,11 @@ def ask() -> Callable[..., ChatRequest]:
 
 @pytest.fixture
 def hear() -> Callable[..., Any]:
-    """Send a request and collect the events of its answer."""
+    """Send a request and collect what its answer comes to; with ``pieces`` also the signs of work on the way."""
 
-    async def collect(provider: ModelProvider, request: ChatRequest) -> list[ChatEvent]:
+    async def collect(provider: ModelProvider, request: ChatRequest, *, pieces: bool = False) -> list[ChatEvent]:
         async with provider.chat(request) as stream:  # type: ignore[union-attr]  # the SDK providers return managers
-            return [event async for event in stream]
+            events = [event async for event in stream]
+        return [event for event in events if pieces or not isinstance(event, ToolCallDelta | Progress)]
 
     return collect

@@ -9,7 +9,7 @@ from youyou.core.tools.call_decisions import aborted, forbidden, judge, unfit_ar
 from youyou.core.tools.schema import ArgumentChecker
 from youyou.messages.errors import ErrorCode, PluginError
 from youyou.messages.events import ToolOutput
-from youyou.messages.history import ToolCall, ToolOutcome
+from youyou.messages.history import StopReason, ToolCall, ToolOutcome
 
 NOTICES = Notices.english()
 CALL = ToolCall("c1", "look", {"x": 1})
@@ -18,27 +18,27 @@ CHECKER = ArgumentChecker("look", {"type": "object", "properties": {"x": {"type"
 
 
 @pytest.mark.parametrize(
-    ("index", "allowed", "truncated", "offered", "code"),
+    ("index", "allowed", "stop_reason", "offered", "code"),
     [
-        (0, 1, False, {"look"}, None),
-        (1, 1, False, {"look"}, ErrorCode.MAX_TOOL_CALLS_EXCEEDED),
-        (0, 0, False, {"look"}, ErrorCode.MAX_TOOL_CALLS_EXCEEDED),
-        (0, 1, True, {"look"}, ErrorCode.INVALID_TOOL_ARGUMENTS),
-        (0, 1, False, {"other"}, ErrorCode.TOOL_NOT_FOUND),
-        (0, 1, False, set(), ErrorCode.TOOL_NOT_FOUND),
-        (1, 1, True, set(), ErrorCode.MAX_TOOL_CALLS_EXCEEDED),  # the limit is named first
-        (0, 1, True, set(), ErrorCode.INVALID_TOOL_ARGUMENTS),
+        (0, 1, StopReason.TOOL_USE, {"look"}, None),
+        (1, 1, StopReason.TOOL_USE, {"look"}, ErrorCode.MAX_TOOL_CALLS_EXCEEDED),
+        (0, 0, StopReason.TOOL_USE, {"look"}, ErrorCode.MAX_TOOL_CALLS_EXCEEDED),
+        (0, 1, StopReason.LENGTH, {"look"}, ErrorCode.INVALID_TOOL_ARGUMENTS),
+        (0, 1, StopReason.TOOL_USE, {"other"}, ErrorCode.TOOL_NOT_FOUND),
+        (0, 1, StopReason.END_TURN, set(), ErrorCode.TOOL_NOT_FOUND),
+        (1, 1, StopReason.OTHER, set(), ErrorCode.MAX_TOOL_CALLS_EXCEEDED),  # the limit is named first
+        (0, 1, StopReason.CONTENT_FILTER, set(), ErrorCode.INVALID_TOOL_ARGUMENTS),
     ],
 )
-def test_what_forbids_a_call_before_any_hook(index, allowed, truncated, offered, code):
-    """The limit, then a response that was cut, then a tool that was not offered."""
-    refusal = forbidden(CALL, index=index, allowed=allowed, truncated=truncated, offered=offered)
+def test_what_forbids_a_call_before_any_hook(index, allowed, stop_reason, offered, code):
+    """The limit, then a response that did not end well, then a tool that was not offered."""
+    refusal = forbidden(CALL, index=index, allowed=allowed, stop_reason=stop_reason, offered=offered)
     assert code == (refusal and refusal.error.code)
 
 
 def test_an_unknown_tool_is_told_what_there_is():
     """The model reads the names, in order."""
-    refusal = forbidden(CALL, index=0, allowed=1, truncated=False, offered={"b", "a"})
+    refusal = forbidden(CALL, index=0, allowed=1, stop_reason=StopReason.TOOL_USE, offered={"b", "a"})
     assert refusal is not None
     assert "unknown tool 'look'; the available tools are: a, b" == refusal.content
 

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from youyou.core.ports.chat_event_checks import checked, error_of
-from youyou.messages.chat import ChatError, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
+from youyou.messages.chat import (
+    ChatError,
+    Done,
+    Progress,
+    ReasoningDelta,
+    StopReason,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+)
 from youyou.messages.errors import ErrorCode, ProviderError, ProviderTimeout
 from youyou.messages.history import ToolCall
 
@@ -25,7 +34,18 @@ anything = st.none() | st.booleans() | st.integers() | st.floats() | st.text() |
 
 
 @pytest.mark.parametrize(
-    "event", [TextDelta("a"), ReasoningDelta(""), CALL, Done(), Done(TokenUsage(1), StopReason.LENGTH), ChatError("x")]
+    "event",
+    [
+        TextDelta("a"),
+        ReasoningDelta(""),
+        ToolCallDelta("c"),
+        Progress(),
+        Progress(TokenUsage(1)),
+        CALL,
+        Done(),
+        Done(TokenUsage(1), StopReason.LENGTH),
+        ChatError("x"),
+    ],
 )
 def test_what_is_right_stays_as_it_is(event):
     """A well-formed event passes unchanged."""
@@ -35,8 +55,11 @@ def test_what_is_right_stays_as_it_is(event):
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
-        (TextDelta("a\ud83d"), TextDelta("a\ufffd")),
-        (ReasoningDelta("a\ud83d"), ReasoningDelta("a\ufffd")),
+        (TextDelta("\ud83da"), TextDelta("\ufffda")),
+        (ReasoningDelta("a\ud83db"), ReasoningDelta("a\ufffdb")),
+        (TextDelta("a\ud83d"), TextDelta("a\ud83d")),
+        (ToolCallDelta("\ud83d", "w\ud83d", "a"), ToolCallDelta("\ufffd", "w\ufffd", "a")),
+        (attrs.evolve(CALL, arguments={}, raw_arguments='{}{"x": 1}'), attrs.evolve(CALL, raw_arguments='{}{"x": 1}')),
         (ToolCall("\ud83d", "w\ud83d", {"\ud83d": ["\ud83d"]}), ToolCall("\ufffd", "w\ufffd", {"\ufffd": ["\ufffd"]})),
         (attrs.evolve(CALL, call_id=None), attrs.evolve(CALL, call_id="")),
         (Done(stop_reason="tool_use"), Done(stop_reason=StopReason.TOOL_USE)),
@@ -70,6 +93,8 @@ def test_a_field_of_any_type_is_either_right_or_refused(data):
         st.one_of(
             st.builds(TextDelta, anything),
             st.builds(ReasoningDelta, anything),
+            st.builds(ToolCallDelta, anything, anything, anything),
+            st.builds(Progress, anything),
             st.builds(ToolCall, anything, anything, st.just({}), anything),
             st.builds(ChatError, anything, anything, anything, anything),
             st.builds(Done, anything, anything),
@@ -82,6 +107,11 @@ def test_a_field_of_any_type_is_either_right_or_refused(data):
     match out:
         case TextDelta(text=text) | ReasoningDelta(text=text):
             assert isinstance(text, str)
+        case ToolCallDelta():
+            assert isinstance(out.call_id, str)
+            assert isinstance(out.text, str)
+        case Progress():
+            assert isinstance(out.usage, TokenUsage | None)
         case ToolCall():
             assert isinstance(out.call_id, str)
             assert isinstance(out.tool_name, str)

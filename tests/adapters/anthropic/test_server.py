@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from hashlib import sha256
 from typing import Any
 
 import httpx2
@@ -60,6 +61,12 @@ def end(reason: str, **usage: Any) -> bytes:
     return sse("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage=usage)
 
 
+def kept(server: Any, content: list[Any]) -> dict[str, Any]:
+    """What the provider of these tests leaves with a message."""
+    origin = {"api": "anthropic-messages", "provider": "anthropic", "base_url": server.url}
+    return {"content": content, "from": origin}
+
+
 @pytest.fixture
 async def provider(server: Any) -> AsyncIterator[AnthropicProvider]:
     # A client of the provider's own would read the system's certificates for each test.
@@ -70,7 +77,7 @@ async def provider(server: Any) -> AsyncIterator[AnthropicProvider]:
 
 def pool_of(provider: AnthropicProvider) -> list[Any]:
     """The connections of the provider's HTTP client that are not ready for another request."""
-    connections = provider._client.get()._client._transport._pool.connections
+    connections = provider._endpoint.holder.get()._client._transport._pool.connections
     return [connection for connection in connections if not connection.is_idle()]
 
 
@@ -128,7 +135,7 @@ async def test_thinking_and_calls(server: Any, provider: Any, ask: Any, hear: An
     calls = [ToolCall("c0", "add", {"a": 1}), ToolCall("c1", "now", {})]
     assert events == [ReasoningDelta("hm, "), ReasoningDelta("yes"), TextDelta("so"), *calls]
     order = [THINKING, REDACTED, {"type": "text", "characters": 2}, {"type": "tool_use"}, {"type": "tool_use"}]
-    assert last == Done(TokenUsage(9, 7), StopReason.TOOL_USE, {"api": "anthropic", "content": order})
+    assert last == Done(TokenUsage(9, 7), StopReason.TOOL_USE, kept(server, order))
 
 
 async def test_arguments_that_are_no_object_stay_as_text(server: Any, provider: Any, ask: Any, hear: Any) -> None:
@@ -169,7 +176,9 @@ async def test_interleaved_blocks(server: Any, provider: Any, ask: Any, hear: An
         ("stop_sequence", StopReason.END_TURN),
         ("max_tokens", StopReason.LENGTH),
         ("model_context_window_exceeded", StopReason.LENGTH),
-        ("refusal", StopReason.CONTENT_FILTER),
+        ("refusal", StopReason.REFUSAL),
+        ("pause_turn", StopReason.PAUSE),
+        ("something_new", StopReason.OTHER),
     ],
 )
 async def test_stop_reasons(server: Any, provider: Any, ask: Any, hear: Any, reason: str, expected: StopReason) -> None:
@@ -187,12 +196,13 @@ async def test_characters_split_over_packets(server: Any, provider: Any, ask: An
     assert (await hear(provider, ask()))[0] == TextDelta("你好 🚀")
 
 
-async def test_a_stream_without_message_stop_has_no_done(server: Any, provider: Any, ask: Any, hear: Any) -> None:
-    """A body that ends early ends the stream without `Done`; a call still arriving is dropped."""
+async def test_a_stream_that_was_not_declared_over_was_cut(server: Any, provider: Any, ask: Any, hear: Any) -> None:
+    """A body that ends early is an interruption that names what is missing; a call still arriving is dropped."""
     begin = {"type": "tool_use", "id": "c0", "name": "add", "input": {}}
     server.say(start(), text(0, "a"), sse("content_block_start", index=1, content_block=begin))
 
-    assert await hear(provider, ask()) == [TextDelta("a")]
+    with pytest.raises(StreamInterrupted, match=r"before the last event .message_stop."):
+        await hear(provider, ask())
 
 
 async def test_a_connection_cut_in_mid_stream(server: Any, provider: Any, ask: Any, hear: Any) -> None:
@@ -273,14 +283,17 @@ async def test_the_body_of_a_request(server: Any, provider: Any, ask: Any, hear:
     """A conversation with everything in it goes out as the API wants it."""
     server.say(start(), text(0, "ok"), end("end_turn"), STOP)
     order = [THINKING, {"type": "text", "characters": 5}, REDACTED, {"type": "text", "characters": 4}]
-    kept = {"api": "anthropic", "content": [*order, {"type": "tool_use"}]}
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
 
     await hear(
         provider,
         ask(
             UserMessage("hi"),
-            AssistantMessage([ReasoningBlock("hm"), TextBlock("first then")], response_id="r1", provider_data=kept),
+            AssistantMessage(
+                [ReasoningBlock("hm"), TextBlock("first then")],
+                response_id="r1",
+                provider_data=kept(server, [*order, {"type": "tool_use"}]),
+            ),
             ToolCall("c0", "add", {"a": 1}, response_id="r1"),
             ToolCall("odd.id", "now", {}, raw_arguments="{oops", response_id="r1"),
             ToolResult("c0", "2"),
@@ -299,6 +312,7 @@ async def test_the_body_of_a_request(server: Any, provider: Any, ask: Any, hear:
         ),
     )
 
+    odd = f"odd_id_{sha256(b'0 odd.id').hexdigest()[:12]}"
     assert server.seen[0].body == {
         "model": "claude-haiku-4-5",
         "stream": True,
@@ -321,14 +335,14 @@ async def test_the_body_of_a_request(server: Any, provider: Any, ask: Any, hear:
                     {"type": "text", "text": " the"},
                     {"type": "tool_use", "id": "c0", "name": "add", "input": {"a": 1}},
                     {"type": "text", "text": "n"},
-                    {"type": "tool_use", "id": "odd_id", "name": "now", "input": {"invalid_json": "{oops"}},
+                    {"type": "tool_use", "id": odd, "name": "now", "input": {"invalid_json": "{oops"}},
                 ],
             },
             {
                 "role": "user",
                 "content": [
                     {"type": "tool_result", "tool_use_id": "c0", "content": "2"},
-                    {"type": "tool_result", "tool_use_id": "odd_id", "content": "no JSON", "is_error": True},
+                    {"type": "tool_result", "tool_use_id": odd, "content": "no JSON", "is_error": True},
                     {"type": "text", "text": "<system>\na note\n</system>"},
                     {"type": "text", "text": "look"},
                     {
@@ -471,7 +485,7 @@ async def test_an_own_client_is_closed_and_made_again(server: Any, ask: Any, hea
     for _ in range(2):
         server.say(start(), text(0, "ok"), end("end_turn"), STOP)
         async with provider:
-            client = provider._client.get()
+            client = provider._endpoint.holder.get()
             await hear(provider, ask())
         assert (client.is_closed(), client.max_retries) == (True, 0)
 

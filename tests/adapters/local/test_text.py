@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from youyou.adapters.local.text import Counted, LineTranslator, Told, in_words
+from youyou.adapters.wire.body import Item
 from youyou.messages.chat import Done, StopReason, TextDelta, TokenUsage
 from youyou.messages.history import AssistantMessage, ToolCall, ToolResult, UserMessage
 
@@ -17,8 +18,8 @@ def chunk(text, finish=None):
 def translated(*chunks):
     """The chat events of these pieces."""
     translator = LineTranslator()
-    events = [event for item in chunks for event in translator.feed(item)]
-    return [*events, *translator.finish()], translator.complete
+    events = [event for item in chunks for event in translator.feed(Item(item))]
+    return [*events, *translator.finish(marked=False)], translator.complete
 
 
 def test_a_line_loses_its_leading_space_and_its_end():

@@ -13,15 +13,24 @@ from youyou.adapters.openai import OpenAIProvider
 from youyou.core.ports.protocols import ModelCapabilities, ModelInfo
 from youyou.messages.chat import Done, ReasoningDelta, StopReason, SystemPrompt, TextDelta, TokenUsage, ToolSpec
 from youyou.messages.content import ImageBlock, TextBlock
-from youyou.messages.errors import ContextLengthExceeded, ProviderError
+from youyou.messages.errors import ContextLengthExceeded, ProviderError, StreamInterrupted
 from youyou.messages.history import AssistantMessage, SystemMessage, ToolCall, ToolOutcome, ToolResult, UserMessage
 from youyou.testing.agents.conformance_provider import check_model_provider
 
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "opaque"}
-KEPT = {
-    "api": "openai-responses",
-    "output": [{"summary": []} | REASONING, {"type": "message"}, {"type": "function_call"}],
-}
+OUTPUT = [REASONING, {"type": "message", "characters": 2}, {"type": "function_call"}]
+
+
+def kept(server: Any) -> dict[str, Any]:
+    """What the provider of these tests leaves with a message."""
+    origin = {"api": "openai-responses", "provider": "openai", "base_url": f"{server.url}/v1"}
+    return {"output": OUTPUT, "from": origin}
+
+
+def assistant(text: str, id: str) -> dict[str, Any]:
+    """A message of the model, as an item of the input."""
+    content = [{"type": "output_text", "text": text, "annotations": []}]
+    return {"type": "message", "id": id, "role": "assistant", "status": "completed", "content": content}
 
 
 def sse(kind: str, **fields: Any) -> bytes:
@@ -66,7 +75,7 @@ async def test_text_reasoning_calls_and_usage(server: Any, provider: Any, ask: A
     *events, last = await hear(provider, ask())
 
     assert events == [ReasoningDelta("hm"), TextDelta("so"), ToolCall("c0", "add", {"a": 1})]
-    assert last == Done(TokenUsage(12, 5, 8, 0, 2), StopReason.TOOL_USE, KEPT)
+    assert last == Done(TokenUsage(12, 5, 8, 0, 2), StopReason.TOOL_USE, kept(server))
     assert server.seen[0].path == "/v1/responses"
 
 
@@ -79,7 +88,7 @@ async def test_the_body_of_a_request(server: Any, provider: Any, ask: Any, hear:
         provider,
         ask(
             UserMessage([TextBlock("look"), ImageBlock("iVBORw0KGgo=", "image/png")]),
-            AssistantMessage("so", response_id="r1", provider_data=KEPT),
+            AssistantMessage("so", response_id="r1", provider_data=kept(server)),
             ToolCall("c0", "add", {"a": 1}, response_id="r1"),
             ToolCall("c1", "now", {}, response_id="r1"),
             ToolResult("c0", "2"),
@@ -100,6 +109,7 @@ async def test_the_body_of_a_request(server: Any, provider: Any, ask: Any, hear:
         "instructions": "Be brief.",
         "stream": True,
         "store": False,
+        "include": ["reasoning.encrypted_content"],
         "temperature": 0,
         "max_output_tokens": 50,
         "reasoning": {"effort": "low"},
@@ -114,7 +124,7 @@ async def test_the_body_of_a_request(server: Any, provider: Any, ask: Any, hear:
                 ],
             },
             REASONING,
-            {"role": "assistant", "content": "so"},
+            assistant("so", server.seen[0].body["input"][2]["id"]),
             {"type": "function_call", "call_id": "c0", "name": "add", "arguments": '{"a":1}'},
             {"type": "function_call", "call_id": "c1", "name": "now", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c0", "output": "2"},
@@ -128,11 +138,18 @@ async def test_the_body_of_a_request(server: Any, provider: Any, ask: Any, hear:
 async def test_provider_data_of_another_api_is_left_alone(server: Any, provider: Any, ask: Any, hear: Any) -> None:
     """What another provider left with a message is not sent to this one."""
     server.say(completed())
-    foreign = AssistantMessage("so", response_id="r1", provider_data={"api": "anthropic", "content": []})
+    origin = kept(server)["from"]
+    others = [{"api": "anthropic-messages"}, {"provider": "mine"}, {"base_url": "http://elsewhere/v1"}]
+    messages = [
+        AssistantMessage("so", response_id=f"r{i}", provider_data={"output": OUTPUT, "from": origin | other})
+        for i, other in enumerate(others)
+    ]
 
-    await hear(provider, ask(UserMessage("hi"), foreign, UserMessage("and?")))
+    await hear(provider, ask(UserMessage("hi"), *messages, UserMessage("and?")))
 
-    assert server.seen[0].body["input"][1] == {"role": "assistant", "content": "so"}
+    _, *said, _ = server.seen[0].body["input"]
+    assert said == [assistant("so", item["id"]) for item in said]
+    assert len({item["id"] for item in said}) == len(others)
 
 
 @pytest.mark.parametrize(
@@ -177,11 +194,12 @@ async def test_a_failed_response(
     assert caught.value == expected
 
 
-async def test_a_stream_without_its_last_event_has_no_done(server: Any, provider: Any, ask: Any, hear: Any) -> None:
-    """A response that was never declared over ends without `Done`."""
+async def test_a_stream_without_its_last_event_was_cut(server: Any, provider: Any, ask: Any, hear: Any) -> None:
+    """A response that was never declared over is an interruption that names what is missing."""
     server.say(sse("response.output_text.delta", delta="so"), done("message"))
 
-    assert await hear(provider, ask()) == [TextDelta("so")]
+    with pytest.raises(StreamInterrupted, match=r"before the last event .response.completed."):
+        await hear(provider, ask())
 
 
 async def test_it_conforms(server: Any, provider: Any) -> None:

@@ -78,6 +78,7 @@ async def test_closing_what_was_never_made() -> None:
     made: list[str] = []
     holder = ClientHolder(lambda: made.append("client"))
 
-    await holder.aclose()
+    holder.enter()
+    await holder.leave()
 
     assert made == []

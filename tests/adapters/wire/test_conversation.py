@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from youyou.adapters.wire.conversation import Response, Said, parts, strict_ready, tool_call
+from youyou.adapters.wire.conversation import Response, Said, arguments_of, parts, strict_ready, tool_call
 from youyou.messages.content import ImageBlock, TextBlock
 from youyou.messages.history import AssistantMessage, Message, SystemMessage, ToolCall, ToolResult, UserMessage
 
@@ -66,9 +66,12 @@ def test_blank_text_of_the_user_is_left_out() -> None:
     assert parts([UserMessage([TextBlock(" "), image])], notes_as_user=False) == [Said((image,))]
 
 
-def test_no_text_means_no_arguments() -> None:
-    """A call of a tool without parameters often comes without any text."""
-    assert tool_call("1", "t", " ") == ToolCall("1", "t", {})
+def test_no_text_is_kept_and_goes_back_as_no_arguments() -> None:
+    """Whether nothing means no arguments depends on the tool; the servers take an empty object for it."""
+    call = tool_call("1", "t", " ")
+
+    assert call == ToolCall("1", "t", {}, raw_arguments=" ")
+    assert arguments_of(call) == {}
 
 
 @pytest.mark.parametrize("text", ["null", "[" * 100_000, '{"a": 1e999}', "{'a': 1}"])

@@ -72,11 +72,12 @@ def test_a_server_that_knows_better(told: str, retryable: bool) -> None:
         ({"retry-after-ms": "120", "retry-after": "9"}, 120),
         ({"retry-after": "soon"}, None),
         ({"retry-after-ms": "inf"}, None),
-        ({"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}, 0),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}, None),
+        ({"retry-after-ms": "0", "retry-after": "1"}, 1_000),
     ],
 )
 def test_retry_after(headers: dict[str, str], expected: int | None) -> None:
-    """Seconds, milliseconds and dates are understood; nonsense is no wait."""
+    """Seconds, milliseconds and dates are understood; nonsense and nothing are no wait."""
     assert retry_after_ms(headers) == expected
 
 

@@ -1,0 +1,273 @@
+"""The events of the responses API as chat events (semantics 4, 14). Pure, imports no SDK.
+
+Each part of a response may be told early, late, twice or in both places: by deltas, by the end of its item, by the last
+event alone. It comes out once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import attrs
+
+from ...messages.chat import (
+    ChatError,
+    ChatEvent,
+    Done,
+    Progress,
+    ReasoningDelta,
+    StopReason,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+)
+from ...messages.errors import AgentError
+from ...messages.text import clean_text
+from ..wire.body import Item, not_an_answer
+from ..wire.conversation import tool_call
+from ..wire.errors import Failure, details_of, judge, stream_failure, words_of
+from ..wire.origin import Origin
+from ..wire.stop import good_end, stop_reason
+from .usage import usage_of
+
+API = "openai-responses"
+_TEXT = ("response.output_text.delta", "response.refusal.delta")
+_REASONING = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta", "response.reasoning.delta")
+_ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done")
+# Items that only the server understands and wants back; what else it made by itself is not ours to return.
+_KEPT = ("type", "id", "summary", "content", "encrypted_content")
+
+
+@attrs.define
+class _Told:
+    """What was told of one kind of text, against what the items say in the end."""
+
+    pieces: list[str] = attrs.field(factory=list)
+    items: list[str] = attrs.field(factory=list)
+
+    def piece(self, text: str) -> str:
+        """A delta."""
+        self.pieces.append(text)
+        return text
+
+    def untold(self) -> str:
+        """What deltas told of an item that says nothing itself."""
+        return "".join(self.pieces)[len("".join(self.items)) :]
+
+    def rest(self, text: str) -> str:
+        """An item's whole text: what of it no delta told."""
+        self.items.append(text)
+        told, said = "".join(self.pieces), "".join(self.items)
+        if len(said) <= len(told) or not said.startswith(told):
+            return ""
+        self.pieces = [said]
+        return said[len(told) :]
+
+
+@attrs.define
+class _Call:
+    """A call that is being written."""
+
+    call_id: str
+    name: str
+    pieces: list[str] = attrs.field(factory=list)
+
+
+@attrs.define
+class ResponsesTranslator:
+    """Events of a response as chat events. A call comes as soon as its item is done."""
+
+    origin: Origin = attrs.field(factory=lambda: Origin(API))
+    last_event: str = "response.completed"
+    usage: TokenUsage | None = None
+    _text: _Told = attrs.field(factory=_Told)
+    _reasoning: _Told = attrs.field(factory=_Told)
+    _output: list[dict[str, Any]] = attrs.field(factory=list)
+    _seen: set[str] = attrs.field(factory=set)
+    _open: dict[str, _Call] = attrs.field(factory=dict)
+    _done: int = 0
+    _called: bool = False
+    _refused: bool = False
+    _response: dict[str, Any] | None = None
+
+    @property
+    def declared(self) -> bool:
+        """The last event is the end and says so."""
+        return self._response is not None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the response was declared over."""
+        return self._response is not None
+
+    def feed(self, item: Item) -> Iterable[ChatEvent]:
+        """One event, or a whole response. Kinds that mean nothing to us are passed over."""
+        event = item.value
+        if item.whole:
+            response = event.get("response") if isinstance(event.get("response"), dict) else event
+            if not isinstance(response.get("output"), list) and not isinstance(response.get("status"), str):
+                raise not_an_answer(event)
+            yield from self._end(response)
+            return
+        kind = event.get("type") or item.name
+        match event:
+            case {"delta": str() as text} if kind in _TEXT and text:
+                self._refused |= "refusal" in kind
+                yield TextDelta(self._text.piece(text))
+            case {"delta": str() as text} if kind in _REASONING and text:
+                yield ReasoningDelta(self._reasoning.piece(text))
+            case {"item": dict() as made} if kind == "response.output_item.added":
+                yield from self._added(event, made)
+            case {"delta": delta} if kind == "response.function_call_arguments.delta":
+                yield from self._grow(event, delta)
+            case {"item": dict() as made} if kind == "response.output_item.done":
+                yield from self._item(made, event)
+            case _ if kind in _ENDS:
+                response = event.get("response")
+                yield from self._end(response if isinstance(response, dict) else event, kind)
+            case _ if kind == "error":
+                raise _failure(event)
+
+    def _added(self, event: dict[str, Any], item: dict[str, Any]) -> Iterator[ChatEvent]:
+        if item.get("type") == "function_call":
+            call_id = _text_of(item.get("call_id")) or _text_of(item.get("id")) or f"call_{len(self._open)}"
+            call = _Call(call_id, _text_of(item.get("name")))
+            for name in _names_of(event, item):
+                self._open[name] = call
+            yield ToolCallDelta(call.call_id, call.name or None)
+        elif item.get("type") == "reasoning":
+            yield Progress()
+
+    def _grow(self, event: dict[str, Any], delta: object) -> Iterator[ChatEvent]:
+        text = delta if isinstance(delta, str) else _json(delta)
+        call = next((self._open[name] for name in _names_of(event, {}) if name in self._open), None)
+        if call is None:
+            yield Progress()  # of a call that was not announced: it is told in whole when its item is done
+            return
+        call.pieces.append(text)
+        yield ToolCallDelta(call.call_id, call.name or None, text)
+
+    def _item(self, item: dict[str, Any], event: dict[str, Any]) -> Iterator[ChatEvent]:
+        """An item that is done; one that was told before is passed over."""
+        # Where the server neither names nor counts its items, they are taken to come in order.
+        names = _names_of({"output_index": self._done, **event}, item)
+        if self._seen & names:
+            return
+        self._seen |= names
+        self._done += 1
+        match item.get("type"):
+            case "function_call":
+                yield from self._function_call(item, names)
+            case "message":
+                yield from self._message(item)
+            case "reasoning":
+                yield from self._reasoning_item(item)
+
+    def _function_call(self, item: dict[str, Any], names: set[str]) -> Iterator[ChatEvent]:
+        call = next((self._open[name] for name in names if name in self._open), _Call("", ""))
+        for name in [name for name, other in self._open.items() if other is call]:
+            del self._open[name]
+        given = item.get("arguments")
+        text = given if isinstance(given, str) else "" if given is None else _json(given)
+        self._called = True
+        self._output.append({"type": "function_call", **_string(item, "namespace")})
+        call_id = call.call_id or _text_of(item.get("call_id")) or _text_of(item.get("id"))
+        yield tool_call(call_id, _text_of(item.get("name")) or call.name, text or "".join(call.pieces))
+
+    def _message(self, item: dict[str, Any]) -> Iterator[ChatEvent]:
+        content = item.get("content")
+        parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+        texts = [_text_of(part.get("text")) or _text_of(part.get("refusal")) for part in parts]
+        text = content if isinstance(content, str) else "".join(texts)
+        text = text or self._text.untold()
+        self._refused |= any(part.get("type") == "refusal" for part in parts)
+        if rest := self._text.rest(text):
+            yield TextDelta(rest)
+        marks = _string(item, "id") | _string(item, "phase")
+        self._output.append({"type": "message", "characters": len(clean_text(text)), **marks})
+
+    def _reasoning_item(self, item: dict[str, Any]) -> Iterator[ChatEvent]:
+        parts = [part for name in ("summary", "content") if isinstance(item.get(name), list) for part in item[name]]
+        text = "".join(_text_of(part.get("text")) for part in parts if isinstance(part, dict))
+        if rest := self._reasoning.rest(text):
+            yield ReasoningDelta(rest)
+        else:
+            yield Progress()
+        kept = {name: item[name] for name in _KEPT if item.get(name) not in (None, "")}
+        # An item that lives on the server alone cannot be named: nothing is stored there.
+        if kept.get("encrypted_content") or kept.get("content"):
+            self._output.append({"summary": []} | kept)
+
+    def _end(self, response: dict[str, Any], kind: str = "") -> Iterator[ChatEvent]:
+        self.usage = usage_of(response.get("usage")) or self.usage
+        if response.get("status") == "failed" or kind == "response.failed":
+            raise _failure(response)
+        output = response.get("output")
+        for place, item in enumerate(output if isinstance(output, list) else ()):
+            if isinstance(item, dict):
+                yield from self._item(item, {"output_index": place})
+        self._response = {"status": kind.rpartition(".")[2]} | response
+
+    def finish(self, *, marked: bool) -> Iterable[ChatEvent]:
+        """`Done` after the last event, or after a mark that takes its place; nothing if the response was cut."""
+        if self._response is None and not marked:
+            return
+        still_open = list({id(call): call for call in self._open.values()}.values())
+        self._called |= bool(still_open)
+        reason = self._stop_reason(self._response or {})
+        if reason is StopReason.ERROR:
+            yield ChatError(f"the server ended the response as {(self._response or {}).get('status')!r}")
+            return
+        for call in still_open:
+            self._output.append({"type": "function_call"})
+            yield tool_call(call.call_id, call.name, "".join(call.pieces))
+        yield Done(self.usage, reason, self.origin.mark(self._kept()))
+
+    def _stop_reason(self, response: dict[str, Any]) -> StopReason:
+        details, status = response.get("incomplete_details"), response.get("status")
+        if isinstance(details, dict) and details.get("reason"):
+            reason = stop_reason(details["reason"], called=self._called)
+            # A reason that would be a good one does not make an incomplete response whole.
+            return StopReason.OTHER if reason is good_end(called=self._called) else reason
+        if status in (None, "", "done", "in_progress"):
+            reason = good_end(called=self._called)
+        else:
+            reason = stop_reason(status, called=self._called)
+        return StopReason.REFUSAL if self._refused and reason is StopReason.END_TURN else reason
+
+    def _kept(self) -> dict[str, Any]:
+        """The items in their order, where one of them would be lost without it; else text first, then the calls."""
+        own = ({"type", "characters", "id"}, {"type"})
+        return {} if all(set(item) in own or set(item) < own[0] for item in self._output) else {"output": self._output}
+
+
+def _names_of(event: dict[str, Any], item: dict[str, Any]) -> set[str]:
+    """Every name by which an item may be spoken of: its own ids, and its place in the output."""
+    given = (item.get("call_id"), item.get("id"), event.get("item_id"))
+    names = {name for name in given if isinstance(name, str) and name}
+    place = event.get("output_index")
+    return names | ({f"#{place}"} if isinstance(place, int) else set())
+
+
+def _string(item: dict[str, Any], name: str) -> dict[str, str]:
+    value = item.get(name)
+    return {name: value} if isinstance(value, str) and value else {}
+
+
+def _text_of(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _failure(event: dict[str, Any]) -> AgentError:
+    if (error := stream_failure(event)) is not None:
+        return error
+    details = details_of(event)
+    message = words_of(details) or "the server gave up on the response without saying why"
+    names = frozenset(str(name) for name in (details.get("code"),) if name)
+    return judge(Failure(message, names=names))
