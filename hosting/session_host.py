@@ -16,8 +16,9 @@ from ..actors.guard.statistics import AgentStatistics, TaskNode, tree
 from ..actors.handles.session_handle import Session
 from ..actors.open_agent import open_agent
 from ..actors.shared.deadlock import check_run
-from ..actors.shared.user_code import INTERRUPTS, find_exception, split_cancelled
+from ..actors.shared.user_code import split_cancelled
 from ..core.config import SessionConfig
+from ..core.host_exceptions import INTERRUPTS, find_exception
 from ..core.inputs import check_grace
 from ..messages.errors import AgentClosed, AgentError, InvalidConfig, InvalidInput
 from .host_statistics import HostStatistics

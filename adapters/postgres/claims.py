@@ -1,0 +1,67 @@
+"""Who may open a session, as rows (semantics 7, "Claims").
+
+Times are those of the server's clock alone: no process compares its own with another's. Epochs come from one sequence,
+so that they grow also where a session was deleted in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC
+from math import ceil
+
+from ...core.ports.protocols import SessionClaim
+from ...messages.errors import SessionTaken
+from .connection import Database
+
+_TTL = "%s * interval '1 millisecond'"
+
+
+async def claim(
+    database: Database, session_id: str, owner: str, address: str, ttl_ms: int, steal: bool
+) -> SessionClaim:
+    """Give the session to ``owner``.
+
+    Raises:
+        SessionTaken: another owner has it, and its claim has not run out.
+    """
+    while True:
+        granted = await database.run(
+            "INSERT INTO {s}.claims AS c (session_id, owner, address, epoch, expires_at) "
+            f"VALUES (%s, %s, %s, nextval('{{s}}.epochs'), clock_timestamp() + {_TTL}) "
+            "ON CONFLICT (session_id) DO UPDATE SET owner = excluded.owner, address = excluded.address, "
+            "epoch = excluded.epoch, expires_at = excluded.expires_at "
+            "WHERE c.expires_at <= clock_timestamp() OR c.owner = excluded.owner OR %s RETURNING epoch, expires_at",
+            (session_id, owner, address, ttl_ms, steal),
+        )
+        if granted:
+            ((epoch, expires_at),) = granted
+            return SessionClaim(epoch, expires_at.astimezone(UTC))
+        held = await database.run(
+            "SELECT owner, address, extract(epoch FROM expires_at - clock_timestamp()) * 1000 FROM {s}.claims "
+            "WHERE session_id = %s AND expires_at > clock_timestamp()",
+            (session_id,),
+        )
+        for holder, where, left in held:
+            raise SessionTaken.held(session_id, holder, where, ceil(left))
+        # Between the two statements it was released, or ran out.
+
+
+async def renew(database: Database, owner: str, epochs: Mapping[str, int], ttl_ms: int) -> tuple[str, ...]:
+    """Prolong the claims of ``owner``, in one statement; the ids of those that it no longer has."""
+    kept = await database.run(
+        f"UPDATE {{s}}.claims AS c SET expires_at = clock_timestamp() + {_TTL} "
+        "FROM unnest(%s::text[], %s::bigint[]) AS h (session_id, epoch) "
+        "WHERE c.session_id = h.session_id AND c.epoch = h.epoch AND c.owner = %s RETURNING c.session_id",
+        (ttl_ms, [*epochs], [*epochs.values()], owner),
+    )
+    still = {session_id for (session_id,) in kept}
+    return tuple(session_id for session_id in epochs if session_id not in still)
+
+
+async def release(database: Database, session_id: str, owner: str, epoch: int | None) -> None:
+    """End a claim. None: whatever claim ``owner`` has of the session."""
+    await database.run(
+        "DELETE FROM {s}.claims WHERE session_id = %s AND owner = %s AND epoch = coalesce(%s::bigint, epoch)",
+        (session_id, owner, epoch),
+    )
