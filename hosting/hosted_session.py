@@ -30,6 +30,7 @@ class HostedSession:
     session_id: str | None
     config: SessionConfig | None
     memory_namespace: str | None
+    steal: bool
     make_registry: Callable[[], Registry]
     idle_seconds: float
     on_opened: Callable[[HostedSession], None]
@@ -106,7 +107,7 @@ class HostedSession:
     async def _open(self, agent: Agent) -> Session:
         if self.session_id is None:
             return await agent.new_session(self.config)
-        return await agent.resume_session(self.session_id)
+        return await agent.resume_session(self.session_id, steal=self.steal)
 
     async def _until_unneeded(self, session: Session, agent: Agent) -> None:
         """Until it was asked to leave, or nobody used it for ``idle_seconds``. Never while a turn runs."""

@@ -20,10 +20,13 @@ from ..actors.shared.user_code import split_cancelled
 from ..core.config import SessionConfig
 from ..core.host_exceptions import INTERRUPTS, find_exception
 from ..core.inputs import check_grace
-from ..messages.errors import AgentClosed, AgentError, InvalidConfig, InvalidInput
+from ..messages.errors import AgentClosed, AgentError, InvalidConfig, InvalidInput, SessionTaken
 from .host_statistics import HostStatistics
 from .hosted_session import HostedSession
 from .shared_parts import MakeBuilder, SharedParts
+
+_ASK_AGAIN = 1.0
+"""Seconds between two tries to open a session that another process has: its claim may be released early."""
 
 
 @final
@@ -144,6 +147,8 @@ class SessionHost:
         *,
         memory_namespace: str | None = None,
         config: SessionConfig | None = None,
+        steal: bool = False,
+        wait: bool = False,
     ) -> AsyncIterator[Session]:
         """A session for the length of a block: the open one, or a stored one resumed, or (with None) a new one.
 
@@ -159,13 +164,26 @@ class SessionHost:
             memory_namespace: where this session's memories are kept and searched: pass the user's id, so that users
                 do not share memories. None: as the builder says.
             config: for a new session, as for `Agent.new_session`.
+            steal: take the session over from another process that lives, as for `Agent.resume_session`.
+            wait: where the session is open in another process, wait until it is free, or its owner's claim has run out.
 
         Raises:
+            SessionTaken: it is open in another process: forward the request to its ``address``, or try again after
+                ``retry_after_ms``.
             InvalidInput: the session is open with another memory namespace, or ``config`` came with an id.
             AgentClosed: the host drains, or has been left.
             AgentError: whatever `Agent.new_session` and `Agent.resume_session` raise.
         """
-        hosted = await self._acquire(session_id, memory_namespace, config)
+        _check(session_id, memory_namespace, config)
+        while True:
+            try:
+                hosted = await self._acquire(session_id, memory_namespace, config, steal)
+                break
+            except SessionTaken as taken:
+                if not wait or taken.retry_after_ms is None:
+                    raise
+                pause = min(taken.retry_after_ms / 1000, _ASK_AGAIN)
+            await trio.sleep(pause)
         try:
             assert hosted.session is not None
             yield hosted.session
@@ -174,11 +192,10 @@ class SessionHost:
 
     @enable_ki_protection
     async def _acquire(
-        self, session_id: str | None, memory_namespace: str | None, config: SessionConfig | None
+        self, session_id: str | None, memory_namespace: str | None, config: SessionConfig | None, steal: bool
     ) -> HostedSession:
-        _check(session_id, memory_namespace, config)
         try:
-            hosted = await self._find_or_begin(session_id, memory_namespace, config)
+            hosted = await self._find_or_begin(session_id, memory_namespace, config, steal)
         except AgentClosed:
             # Whoever is cancelled together with the host gets the cancellation, not what follows from it.
             await trio.lowlevel.checkpoint_if_cancelled()  # noqa: ASYNC120  that is meant
@@ -199,7 +216,7 @@ class SessionHost:
         return hosted
 
     async def _find_or_begin(
-        self, session_id: str | None, memory_namespace: str | None, config: SessionConfig | None
+        self, session_id: str | None, memory_namespace: str | None, config: SessionConfig | None, steal: bool
     ) -> HostedSession:
         while True:
             await trio.lowlevel.checkpoint()
@@ -207,7 +224,7 @@ class SessionHost:
             self._check_open()
             known = self._by_id.get(session_id) if session_id is not None else None
             if known is None:
-                hosted = self._make(session_id, memory_namespace, config)
+                hosted = self._make(session_id, memory_namespace, config, steal)
                 await self._wait_for_room(hosted)
                 if session_id not in self._by_id or session_id is None:
                     return self._start(hosted)
@@ -225,12 +242,13 @@ class SessionHost:
                 return known
 
     def _make(
-        self, session_id: str | None, memory_namespace: str | None, config: SessionConfig | None
+        self, session_id: str | None, memory_namespace: str | None, config: SessionConfig | None, steal: bool
     ) -> HostedSession:
         return HostedSession(
             session_id,
             config,
             memory_namespace,
+            steal,
             lambda: self._parts.registry(memory_namespace),
             self._idle,
             self._on_opened,

@@ -13,10 +13,13 @@ from youyou.messages.errors import (
     InvalidConfig,
     InvalidInput,
     PluginInitFailed,
+    SessionClosed,
     SessionNotFound,
+    SessionTaken,
     StorageError,
     WouldDeadlock,
 )
+from youyou.testing import InMemoryClaimedStorage
 
 
 async def new_ids(host, count, say):
@@ -473,3 +476,39 @@ async def test_a_host_that_is_not_entered_says_so(house):
     with pytest.raises(InvalidConfig, match="another SessionHost"):
         async with host:
             pass
+
+
+async def test_a_session_of_another_process_is_told_or_waited_for(house, autojump_clock, say):
+    """Without ``wait`` the opener learns where it is; with it, the session is opened as soon as it is released."""
+    house.storage = InMemoryClaimedStorage()
+    house.config = {"address": "host-1:8000"}
+    async with house.host() as one, house.host() as two:
+        async with one.open() as session:
+            await say(session)
+            with pytest.raises(SessionTaken) as caught:
+                async with two.open(session.id):
+                    pass
+            assert ("host-1:8000", True) == (caught.value.address, caught.value.retryable)
+            assert 0 < caught.value.retry_after_ms <= 15_000
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_close_later, one)
+            async with two.open(session.id, wait=True) as again:
+                assert "answer 2" == await say(again)
+        assert 4 <= trio.current_time() < 8
+
+
+async def _close_later(host):
+    await trio.sleep(3)
+    await host.drain()
+
+
+async def test_a_session_is_taken_over_on_demand(house, autojump_clock, say):
+    """With ``steal`` it moves; the one who had it is told at the next turn, and its session ends."""
+    house.storage = InMemoryClaimedStorage()
+    async with house.host() as one, house.host() as two, one.open() as session:
+        await say(session)
+        async with two.open(session.id, steal=True) as again:
+            assert "answer 2" == await say(again)
+            with pytest.raises((SessionTaken, SessionClosed)):
+                result = await (await session.send_message("hi")).result()
+                raise result.error
