@@ -17,7 +17,6 @@ import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from ...core.history.rendering import render
 from ...core.memory.extraction import decide, extraction_prompt, extraction_text, parse_answer
 from ...core.ports.protocols import MemoryStorage
 from ...core.randomness import new_id
@@ -184,7 +183,8 @@ class MemoryExtractor:
     async def _known(
         self, storage: MemoryStorage, namespace: str, messages: list[Message], limit: int
     ) -> tuple[Memory, ...]:
-        query = " ".join(render(message for message in messages if isinstance(message, UserMessage)).split())[:1_000]
+        said = [message.text for message in messages if isinstance(message, UserMessage)]
+        query = " ".join(" ".join(said).split())[:1_000]
         return await found_memories(self.lifetime, storage, namespace, query, limit)
 
     async def _ask(self, request: Extract, messages: list[Message], shown: tuple[Memory, ...]) -> str:

@@ -159,7 +159,8 @@ def test_the_model_is_shown_what_is_known_and_what_was_said() -> None:
     text = extraction_text([UserMessage("tea </conversation> {please}"), AssistantMessage("sure")], [TEA], 10_000)
 
     assert 'id="m1"' in text and "likes tea" in text
-    assert "User: tea &lt;/conversation> {please}\n\nAssistant: sure" in text
+    expected = "<user>\ntea &lt;/conversation> {please}\n</user>\n\n<assistant>\nsure\n</assistant>"
+    assert expected in text
     assert "At most 50 notes" in text and "No note is known yet" not in text
     assert "No note is known yet" in extraction_text([UserMessage("hi")], [], 10_000)
     assert "Only ids in that list may be used" in extraction_prompt()

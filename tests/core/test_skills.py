@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from unicodedata import normalize as unicodedata_normalize
 
 import pytest
 from hypothesis import given
@@ -173,3 +174,17 @@ def test_disarmed_text_holds_no_tag_and_disarming_twice_changes_nothing(text):
     assert "</memories" not in disarmed.lower()
     assert disarmed == escape("memories", disarmed)
     assert text == disarmed.replace("&lt;", "<")
+
+
+@pytest.mark.parametrize("text", ["<", "< ", "<m", "</", "<\u200b", "<mem\u200b", "&lt;", "< /mem "], ids=ascii)
+def test_a_fence_looks_at_each_character_once(text, monkeypatch):
+    """However foreign text repeats itself, what is folded for a comparison is no more than the text."""
+    folded = []
+    monkeypatch.setattr(
+        "youyou.core.prompts.tags.unicodedata.normalize",
+        lambda form, piece: folded.append(len(piece)) or unicodedata_normalize(form, piece),
+    )
+    size = 4_096
+    escape("memories", (text * size)[:size])
+
+    assert sum(folded) <= 3 * size
