@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import zlib
 import re
 
 import pytest
@@ -58,9 +57,9 @@ def answer(usage):
 
 
 def summary(request):
-    """A summary of a length of its own; every third time none."""
+    """A summary of a length of its own; for every third number of questions none."""
     text = text_of(request.messages[0].content)
-    words = f"A talk of {len(text)} characters about harbours. " * 4 if zlib.crc32(text.encode()) % 3 else ""
+    words = f"A talk of {len(text)} characters about harbours. " * 4 if text.count("<user>") % 3 else ""
     return [TextDelta(words), Done(TokenUsage(size(request), 60))]
 
 
