@@ -28,9 +28,8 @@ from ..engine.attempt import (
     Strategy,
     check_strategy,
 )
-from ..engine.running import outside_trio
+from ..engine.running import outside_trio, prepared
 from ..engine.simulation import Scenario
-from ..process.leaks import LeakWatch
 from ..report.report import Report
 from ..report.tokens import fits
 from .campaign import Campaign, Key, Progress, conduct, signature, trace_of
@@ -115,7 +114,7 @@ def explore(
     search = Search(schedules, bound, strategies, cancel, stop_at_first)
 
     def work() -> Report:
-        with LeakWatch() as watch:
+        with prepared() as watch:
             campaign = Campaign(scenario, limits, watch, "exploration", progress, budget=budget)
             return conduct(campaign, lambda: _explore(campaign, base, search), coverage=cancel is not None)
 

@@ -12,9 +12,8 @@ import attrs
 
 from ..engine.attempt import Limits, Run, Severity
 from ..engine.faults import Fault, PortCall
-from ..engine.running import outside_trio
+from ..engine.running import outside_trio, prepared
 from ..engine.simulation import Scenario
-from ..process.leaks import LeakWatch
 from ..report.report import Report
 from ..report.tokens import decode, fingerprint, mark_of
 from .campaign import Campaign
@@ -55,7 +54,7 @@ def replay(
     limits = Limits(max_steps, max_seconds, allow, target, error, allow_leaks, swallowed)
 
     def work() -> Report:
-        with LeakWatch() as watch:
+        with prepared() as watch:
             campaign = Campaign(scenario, limits, watch, "replay", recover=crash)
             run = campaign.base = campaign.record(attempt)
             campaign.runs = 1

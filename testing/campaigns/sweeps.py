@@ -18,10 +18,9 @@ import attrs
 
 from ..engine.attempt import Attempt, Injection, Limits, Order, Run, Severity
 from ..engine.faults import MODES, Fault, Mode, PortCall
-from ..engine.running import outside_trio
+from ..engine.running import outside_trio, prepared
 from ..engine.schedule import derive
 from ..engine.simulation import Scenario, Simulation
-from ..process.leaks import LeakWatch
 from ..process.locations import NOWHERE, Location
 from ..report.report import Report
 from .campaign import Campaign, Progress, conduct
@@ -112,7 +111,7 @@ def sweep(
     limits = Limits(max_steps, max_seconds, allow, target, error, allow_leaks, swallowed)
 
     def work() -> Report:
-        with LeakWatch() as watch:
+        with prepared() as watch:
             campaign = Campaign(scenario, limits, watch, "sweep", progress, crash, budget)
             return conduct(campaign, lambda: _sweep(campaign, plan), coverage=cancel is not None)
 

@@ -16,7 +16,7 @@ import attrs
 import trio
 import trio.testing
 
-from ..process import trio_internals
+from ..process import signals, trio_internals
 from ..process.leaks import Leak
 from ..process.locations import NOWHERE, Location, arguments_of, chain_of, location_of, wait_of
 from .attempt import Attempt, Delivery, Injection, Limits, Run, Severity, Step, TaskSeen, Violation
@@ -111,6 +111,24 @@ class Control(trio.abc.Instrument):
         self._under_way.expect(number, reason, self.tasks, scope)
         if reason is None:
             self.run.actions.append(number)
+
+    def time(self) -> float:
+        """Virtual seconds since the beginning."""
+        return self.clock.current_time()
+
+    def sends_itself_a_signal(self) -> None:
+        """Do not take it for one from outside."""
+        signals.sent_to_itself()
+
+    def deadly_signal(self, name: str) -> None:
+        """The process would have ended here."""
+        self.violate("error", f"{name} came when nobody received it: its default action ends the process", (name,))
+
+    def sleep(self, seconds: float) -> None:
+        """A blocking sleep in a task: time passes, and no other task runs meanwhile."""
+        if seconds < 0:
+            raise ValueError("sleep length must be non-negative")
+        self.clock.jump(seconds)
 
     # Called by Trio.
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import trio
 
 from ..disk import files
 from ..process import trio_internals
+from ..process.ambient import Ambient, Seeded
 from ..process.leaks import LeakWatch, left_open
+from ..process.signals import SignalGuard
 from .attempt import Attempt, Limits, Run, Violation
 from .control import Unstoppable, leak_violation
 from .simulation import Scenario, Simulation
@@ -25,6 +28,8 @@ def run_attempt(scenario: Scenario, attempt: Attempt, limits: Limits, watch: Lea
     sim = Simulation(attempt, limits, recorder)
     control, run = sim._control, sim._run
     before, trio_internals.current.scheduler = trio_internals.current.scheduler, control
+    seeded = Seeded(attempt.seed)
+    seeded.__enter__()
     try:
         with files.watching():
             trio.run(
@@ -41,6 +46,7 @@ def run_attempt(scenario: Scenario, attempt: Attempt, limits: Limits, watch: Lea
         _came_out(sim, error)
     finally:
         trio_internals.current.scheduler = before
+        seeded.__exit__()
         trio_internals.current_check.is_simulated = None
         sim._close()
     sim._targets.never_ended()
@@ -108,6 +114,13 @@ def _came_out(sim: Simulation, error: BaseException) -> None:
     """Trio itself raised: a Ctrl-C too late for any task, the end of an unstoppable program, or an accident."""
     if not sim._control.dead and not isinstance(error, Unstoppable):
         sim._failed("the run raised", error)
+
+
+@contextmanager
+def prepared() -> Iterator[LeakWatch]:
+    """What stands around all runs of a campaign: leaks are watched, clocks and randomness are the simulation's."""
+    with LeakWatch() as watch, Ambient(), SignalGuard():
+        yield watch
 
 
 def outside_trio(work: Callable[[], T]) -> T:

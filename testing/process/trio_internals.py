@@ -8,6 +8,7 @@ wrong quietly.
 from __future__ import annotations
 
 import ctypes
+import os
 import random
 import sys
 import threading
@@ -30,6 +31,18 @@ class Scheduler(Protocol):
 
     def order(self, batch: list[Task]) -> None:
         """Put the runnable tasks into the order in which they shall run. Must never raise."""
+
+    def time(self) -> float:
+        """Virtual seconds since the beginning of the run."""
+
+    def sends_itself_a_signal(self) -> None:
+        """The program sends a signal to its own process."""
+
+    def deadly_signal(self, name: str) -> None:
+        """Such a signal arrived where nobody receives it, which would have ended the process."""
+
+    def sleep(self, seconds: float) -> None:
+        """A blocking sleep of the program: so much virtual time passes, and nothing else happens meanwhile."""
 
 
 class TrioMoved(RuntimeError):
@@ -98,6 +111,26 @@ def start_thread(
 
 
 _REAL = {
+    "os.system": "runs a real command",
+    "os.exec": "turns the process into another",
+    "os.spawn": "starts a real process",
+    "os.startfile": "opens a real file with its program",
+    "os.forkpty": "forks the process",
+    "os.killpg": "sends a real signal",
+    "pty.spawn": "starts a real process",
+    "socket.__new__": "opens a real socket",
+    "socket.gethostbyname": "looks up a real host name",
+    "socket.gethostbyaddr": "looks up a real host name",
+    "socket.getnameinfo": "looks up a real host name",
+    "socket.sendto": "sends through a real socket",
+    "socket.sendmsg": "sends through a real socket",
+    "webbrowser.open": "opens a real browser",
+    "ftplib.connect": "connects to a real server",
+    "imaplib.open": "connects to a real server",
+    "poplib.connect": "connects to a real server",
+    "smtplib.connect": "connects to a real server",
+    "telnetlib.Telnet.open": "connects to a real server",
+    "urllib.Request": "asks a real server",
     "socket.connect": "connects a real socket",
     "socket.bind": "binds a real socket",
     "socket.getaddrinfo": "looks up a real host name",
@@ -107,8 +140,13 @@ _REAL = {
 }
 
 
-def _audit(event: str, _: object) -> None:
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     """Refuse what would reach the outside world behind Trio's back, such as a blocking client in a thread."""
+    if event == "os.kill" and current_check.is_simulated is not None:
+        if arguments[0] != os.getpid():
+            _refuse("sends a real signal")
+        if (scheduler := current.scheduler) is not None:
+            scheduler.sends_itself_a_signal()
     if event in _REAL and current_check.is_simulated is not None and not _is_parsing_an_address(event):
         _refuse(_REAL[event])
 

@@ -1,0 +1,241 @@
+"""Programs use dice, clocks, ids and signals of their own; all of it repeats, and none of it gets out."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import random
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+import pytest
+import trio
+from youyou.testing import Simulation, explore, sweep
+
+
+async def jitter(sim: Simulation) -> None:
+    """Waits for a while that chance decides."""
+    for _ in range(3):
+        await trio.sleep(random.uniform(1, 2))
+
+
+async def own_clock(sim: Simulation) -> None:
+    """Polls until a time."""
+    end = time.monotonic() + 0.05
+    while time.monotonic() < end:  # noqa: ASYNC110  # what is tested
+        await trio.sleep(0.01)
+
+
+@pytest.mark.parametrize("scenario", [jitter, own_clock])
+@pytest.mark.parametrize("engine", [sweep, explore])
+def test_a_program_with_ordinary_dice_and_clocks_is_tried(engine, scenario):
+    """The undisturbed run repeats itself, so that something can be done to it."""
+    report = engine(scenario)
+
+    assert report.ok, str(report)
+    assert 2 < report.runs or report.exhausted
+
+
+SOURCES: dict[str, Callable[[], Any]] = {
+    "random": random.random,
+    "choice": lambda: random.choice(range(10**9)),
+    "urandom": lambda: os.urandom(8),
+    "secrets": lambda: secrets.token_hex(8),
+    "SystemRandom": lambda: random.SystemRandom().random(),
+    "uuid1": lambda: uuid.uuid1().time,
+    "uuid4": uuid.uuid4,
+    "time": time.time,
+    "time_ns": time.time_ns,
+    "monotonic": time.monotonic,
+    "monotonic_ns": time.monotonic_ns,
+    "perf_counter": time.perf_counter,
+    "perf_counter_ns": time.perf_counter_ns,
+    "process_time": time.process_time,
+    "localtime": time.localtime,
+    "gmtime": time.gmtime,
+    "ctime": time.ctime,
+    "asctime": time.asctime,
+    "strftime": lambda: time.strftime("%c"),
+    "by name": lambda: monotonic(),
+    "datetime.now": lambda: datetime.datetime.now(),
+    "datetime.now in UTC": lambda: datetime.datetime.now(datetime.UTC),
+    "datetime.today": lambda: datetime.datetime.today(),
+    "date.today": lambda: datetime.date.today(),
+}
+"""Everything in the standard library that differs from run to run."""
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_each_source_says_the_same_in_every_run(name):
+    """Asked by its name in its module at the time, as programs do."""
+    module, _, function = getattr(SOURCES[name], "__module__", ""), "", getattr(SOURCES[name], "__name__", "")
+    seen: list[list[Any]] = []
+
+    def ask() -> Any:
+        source = SOURCES[name] if function == "<lambda>" else getattr(sys.modules[module or "random"], function)
+        return source()
+
+    async def scenario(sim: Simulation) -> None:
+        values = [ask()]
+        seen.append(values)
+        await trio.sleep(86_400)
+        values.append(ask())
+
+    before = ask()
+    report = sweep(scenario, cancel=None)
+    after = ask()
+
+    assert report.ok, str(report)
+    first, *others = seen
+    assert all(first == other for other in others)
+    assert first[0] != first[1]
+    assert type(before) is type(after)
+
+
+def test_virtual_time_passes_on_every_clock():
+    """As much as Trio's."""
+    passed: dict[str, float] = {}
+
+    async def scenario(sim: Simulation) -> None:
+        began = time.time(), time.monotonic(), datetime.datetime.now()
+        await trio.sleep(3600)
+        passed["time"], passed["monotonic"] = time.time() - began[0], time.monotonic() - began[1]
+        passed["now"] = (datetime.datetime.now() - began[2]).total_seconds()
+
+    real = time.monotonic()
+    sweep(scenario, cancel=None).assert_ok()
+
+    assert {"time": 3600, "monotonic": 3600, "now": 3600} == {name: round(value) for name, value in passed.items()}
+    assert time.monotonic() - real < 600
+
+
+def test_a_blocking_sleep_takes_virtual_time():
+    """It holds up every task, and no one who tests it."""
+    took: list[float] = []
+
+    async def scenario(sim: Simulation) -> None:
+        began = sim.now
+        time.sleep(1000)  # noqa: ASYNC251  # what is tested
+        took.append(sim.now - began)
+        await trio.sleep(1)
+
+    sweep(scenario, cancel=None).assert_ok()
+
+    assert 1000 == took[0]
+
+
+def test_everything_is_put_back():
+    """Functions, classes, and the state of the global generator."""
+    names = [(time, "time"), (time, "sleep"), (datetime, "datetime"), (datetime, "date"), (os, "urandom")]
+    before = [getattr(module, name) for module, name in names]
+    random.seed(5)
+    expected = [random.random() for _ in range(2)]
+
+    random.seed(5)
+    drawn = [random.random()]
+    sweep(jitter)
+    drawn.append(random.random())
+
+    assert expected == drawn
+    assert before == [getattr(module, name) for module, name in names]
+    assert monotonic is time.monotonic
+
+
+def test_a_datetime_stays_one():
+    """Made before, inside or after."""
+    made: list[Any] = [datetime.datetime(2020, 1, 1), datetime.date(2020, 1, 1)]
+
+    async def scenario(sim: Simulation) -> None:
+        made.extend([datetime.datetime.now(), datetime.datetime(2020, 1, 1), datetime.date.today()])
+        assert all(isinstance(value, datetime.date) for value in made)
+        assert isinstance(made[0], datetime.datetime)
+        assert not isinstance(made[1], datetime.datetime)
+        assert made[3] - made[0] == datetime.timedelta(0)
+        await trio.sleep(1)
+
+    sweep(scenario, cancel=None).assert_ok()
+
+    assert {datetime.datetime, datetime.date} == {type(value) for value in made}
+
+
+# What would get out.
+
+
+def outward() -> dict[str, Callable[[], Any]]:
+    """Ways to reach the outside world that a sweep would take once for each run."""
+    return {
+        "runs a real command": lambda: os.system("true"),
+        "opens a real socket": lambda: socket.socket(),
+        "opens a real socket ": lambda: trio.socket.socketpair(),
+        "starts a real process": lambda: subprocess.run(["true"]),
+        "forks the process": lambda: os.spawnv(os.P_WAIT, "/bin/true", ["true"]),
+        "turns the process into another": lambda: os.execv("/bin/true", ["true"]),
+        "looks up a real host name": lambda: socket.gethostbyname("example.invalid"),
+        "sends a real signal": lambda: os.kill(os.getppid(), 0),
+    }
+
+
+@pytest.mark.parametrize("what", outward())
+def test_what_reaches_the_outside_is_refused(what):
+    """With a word on what to do instead."""
+
+    async def scenario(sim: Simulation) -> None:
+        outward()[what]()
+        await trio.sleep(1)
+
+    failure = sweep(scenario).failures[0]
+
+    assert f"RealIORefused: a simulated program {what.strip()}; put the real thing behind sim.port" in failure.message
+
+
+# Signals.
+
+RECEIVER = """
+import os, signal, trio
+from youyou.testing import sweep
+async def scenario(sim):
+    with trio.open_signal_receiver(signal.{name}) as signals:
+        os.kill(os.getpid(), signal.{name})
+        await trio.sleep(1)
+        async for _ in signals: break
+report = sweep(scenario)
+print([(f.kind, f.message) for f in report.failures])
+assert signal.getsignal(signal.{name}) is signal.SIG_DFL
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGUSR1", "SIGTERM"])
+def test_a_signal_that_nobody_receives_is_a_failure_and_kills_nobody(name):
+    """The cancel falls between the signal and its receiver; by itself the process would end."""
+    command = [sys.executable, "-c", RECEIVER.format(name=name)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    assert 0 == done.returncode, done.stderr
+    says = f"{name} came when nobody received it: its default action ends the process"
+    assert f"[('error', '{says}')]\n" == done.stdout
+
+
+OUTSIDE = """
+import signal, subprocess, os, trio
+from youyou.testing import sweep
+async def scenario(sim):
+    await trio.sleep(1)
+def progress(*_):
+    os.kill(os.getpid(), signal.SIGTERM)
+sweep(scenario, progress=progress)
+"""
+
+
+def test_a_signal_from_outside_still_ends_the_process():
+    """Whoever runs the tests can stop them."""
+    done = subprocess.run([sys.executable, "-c", OUTSIDE], capture_output=True, text=True, timeout=120)
+
+    assert -signal.SIGTERM == done.returncode, done.stderr
