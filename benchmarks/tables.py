@@ -191,6 +191,52 @@ def goals(results: Results) -> str:
     return table(["what", "median (range)"], rows)
 
 
+def middle(results: Results, workload: str, program: str = "youyou", figure: str = "ms") -> float | None:
+    """The median of a figure, in microseconds where it is a time."""
+    values = results.values(workload, program, figure)
+    return statistics.median(values) * 1e3 if values else None
+
+
+def slopes(results: Results) -> str:
+    """What a turn is charged for, from differences between workloads."""
+    fixed, chat, tools = (middle(results, one) for one in ("text:1:a", "W1", "W2"))
+    few, many = (middle(results, f"calls:{count}") for count in (2, 64))
+    none, plugins = (middle(results, f"plugins:{count}") for count in (0, 16))
+    opened = middle(results, "tools:10", figure="open_ms")
+    found: list[tuple[str, float | None]] = [
+        ("a turn of one delta", fixed),
+        ("each delta more", (chat - fixed) / 199 if chat and fixed else None),
+        ("each call more in a batch", (many - few) / 62 if many and few else None),
+        ("each plugin that taps all hooks, in a turn of 8 calls", (plugins - none) / 16 if plugins and none else None),
+        ("a session, opened and closed", opened),
+    ]
+    for way in ("NORMAL", "FULL"):
+        stored = middle(results, f"W7:{way}")
+        found.append((f"SQLite, {way}, in a turn of 8 calls", stored - tools if stored and tools else None))
+    return table(["what", "us"], [[name, f"{value:,.1f}"] for name, value in found if value is not None])
+
+
+def guarantees(results: Results) -> str:
+    """What a delta costs, from the bare loop to youyou."""
+    generator, hop, limit, ours = (middle(results, "W1", one) for one in ("generator", "bare 0", "limit", "youyou"))
+    if not (generator and hop and limit and ours):
+        return ""
+    rows = [
+        ["the stream itself, read by an async for", generator],
+        [
+            "a number, a time stamp, an envelope, a bounded queue, text kept in the step in which it is said",
+            limit - generator,
+        ],
+        [
+            "what LIMIT leaves out: checks of what a provider sends, silence watched, hooks, sizes, a stop at any step",
+            ours - limit,
+        ],
+        ["all of it", ours],
+        ["for comparison, what a task switch for each delta would add to the stream", hop - generator],
+    ]
+    return table(["for each delta", "us"], [[str(name), f"{float(value) / 200:.2f}"] for name, value in rows])
+
+
 PIECES = {
     "generator_item": "an item of an async generator",
     "delta": "a frozen `TextDelta`",
@@ -321,6 +367,8 @@ TABLES: dict[str, Callable[[Results], str]] = {
         results, "resume", "events in the file", {"s": ("s to resume", 2), "load_s": ("of which reading the file", 2)}
     ),
     "pieces": pieces,
+    "slopes": slopes,
+    "guarantees": guarantees,
     "stopping": stopping,
     "smallest": stopping_smallest,
     "without": stopping_without,
