@@ -146,8 +146,6 @@ class Session:
                         self.say(event)
                     elif type(event) is ToolCall:
                         calls.append(event)
-                    else:
-                        break
         finally:
             kept = [("assistant", "".join(pieces))] if pieces else []
             self.history += kept + [("call", call) for call in calls]
