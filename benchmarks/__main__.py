@@ -105,12 +105,12 @@ def main() -> None:
     )
     parser.add_argument("--every", type=int, help="stopping: at each n-th step only; default: 1; 10 with --quick")
     parser.add_argument(
-        "--docs", type=Path, help="write the tables and charts of a run into docs/, and measure nothing"
+        "--docs", type=Path, nargs="+", help="write the tables and charts of these runs into docs/, and measure nothing"
     )
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "benchmarks", help="folder for what is written")
     arguments = parser.parse_args()
     if arguments.docs:
-        write_docs(Results.load(arguments.docs))
+        write_docs(Results.merged([Results.load(path) for path in arguments.docs]))
         return
     arguments.rounds = arguments.rounds or (2 if arguments.quick else 5)
     everything = ["W1", "W2"] if arguments.quick else [*WORKLOADS, "stopping"]
@@ -126,7 +126,7 @@ def main() -> None:
     settings = Settings(core, arguments.rounds, 0.2 if arguments.quick else 0.5, arguments.foreign_load)
     results = Results(about(arguments))
     if workloads:
-        run(workloads, wanted, settings, results)
+        run(workloads, wanted, settings, results, arguments.out / "results.json")
     if "stopping" in only:
         runtimes = [one for one in RUNTIMES if one in wanted]
         stopping.run(runtimes, arguments.every or (10 if arguments.quick else 1), results)

@@ -14,6 +14,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from .results import Results
+
 TABLES = tomllib.loads(Path(__file__).with_name("environments.toml").read_text())
 PACKAGES: dict[str, list[str]] = {name: table["packages"] for name, table in TABLES.items()}
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "youyou-benchmarks"
@@ -50,6 +52,16 @@ def ensure(name: str, folder: Path = CACHE) -> Environment:
         subprocess.run([*install, *wanted], check=True)
         stamp.write_text(json.dumps(wanted))
     return look_at(str(python), [one.partition("==")[0] for one in PACKAGES[name]])
+
+
+def tell(environments: dict[str, Environment], results: Results) -> None:
+    """Note the versions of what is measured, and what has to be installed for it."""
+    for program, found in environments.items():
+        wanted = [one.partition("==")[0] for one in PACKAGES.get(program, ["youyou", "trio", "attrs", "apsw"])]
+        versions = results.about.setdefault("versions", {})
+        versions |= {name: found.versions[name] for name in wanted if name in found.versions}
+        sizes = results.about.setdefault("environments", {})
+        sizes[program] = {"packages": found.packages, "mib": found.mib}
 
 
 LOOK = """

@@ -58,6 +58,17 @@ class Results:
         path.write_text(json.dumps(rounded(asdict(self)), indent=1) + "\n")
 
     @classmethod
+    def merged(cls, runs: Sequence[Results]) -> Results:
+        """One run of several: what each has measured, the last that measured a workload; about the first."""
+        whole = cls(runs[0].about)
+        for one in runs:
+            whole.speed |= one.speed
+            whole.dropped |= one.dropped
+            whole.failed |= one.failed
+            whole.stopping = one.stopping or whole.stopping
+        return whole
+
+    @classmethod
     def load(cls, path: Path) -> Results:
         """What `save` wrote."""
         return cls(**json.loads(path.read_text()))

@@ -6,15 +6,15 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from ..environments import PACKAGES, Environment, ensure
+from ..environments import Environment, ensure, tell
 from ..processes import Core, alone
 from ..results import Results
 
 OURS = ("youyou", "youyou new session")
 OTHERS = ("strands", "autogen", "pydantic_ai", "openai_agents", "langgraph")
 FLOORS = ("limit", "bare 0", "bare 64", "generator")
-OURS_NEED = ("youyou", "trio", "attrs", "apsw")
 LETTERS = "aé中"
 ALL, ALONE, FLOOR = ("youyou", "bare 64", *OTHERS), ("youyou",), ("youyou", "bare 64")
 WORKLOADS: dict[str, Sequence[str]] = {
@@ -60,8 +60,8 @@ class Settings:
     """The share of the core that others may take of a measurement that counts."""
 
 
-def run(workloads: Sequence[str], programs: Sequence[str], settings: Settings, results: Results) -> None:
-    """Measure into ``results``. Says on standard error what it does."""
+def run(workloads: Sequence[str], programs: Sequence[str], settings: Settings, results: Results, file: Path) -> None:
+    """Measure into ``results``, and save them after each round. Says on standard error what it does."""
     environments: dict[str, Environment] = {}
     for program in sorted({one for workload in workloads for one in WORKLOADS[workload]} & set(programs)):
         try:
@@ -69,23 +69,14 @@ def run(workloads: Sequence[str], programs: Sequence[str], settings: Settings, r
         except subprocess.CalledProcessError as error:
             for workload in workloads:
                 results.failed.setdefault(workload, {})[program] = f"not installed: {error}"
+    tell(environments, results)
     for number in range(settings.rounds):
         for workload in workloads:
             for program in WORKLOADS[workload]:
                 if program in environments:
                     measure(workload, program, environments[program], settings, results, number)
+        results.save(file)
         print(f"round {number + 1} of {settings.rounds}", file=sys.stderr, flush=True)
-    results.about["environments"] = {
-        program: {"packages": found.packages, "mib": found.mib}
-        for program, found in environments.items()
-        if program in ALL
-    }
-    results.about["versions"] = {
-        name: found.versions[name]
-        for program, found in environments.items()
-        for name in (one.split("==")[0] for one in PACKAGES.get(program, OURS_NEED))
-        if name in found.versions
-    }
 
 
 def chosen(names: Sequence[str]) -> list[str]:

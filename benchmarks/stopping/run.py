@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from ..environments import PACKAGES, ensure
+from ..environments import PACKAGES, ensure, tell
 from ..processes import ROOT
 from ..results import Results
 from .world import SCENARIOS
@@ -21,16 +21,17 @@ LIMIT = 3_600
 
 def run(runtimes: Sequence[str], every: int, results: Results) -> None:
     """Sweep into ``results``, one process a runtime and scenario. Says on standard error what it does."""
-    pythons = {}
+    environments = {}
     for runtime in runtimes:
         try:
-            pythons[runtime] = ensure(runtime).python
+            environments[runtime] = ensure(runtime)
         except subprocess.CalledProcessError as error:
             results.failed.setdefault("stopping", {})[runtime] = f"not installed: {error}"
-    jobs = [(runtime, scenario) for runtime in pythons for scenario in SCENARIOS]
+    tell(environments, results)
+    jobs = [(runtime, scenario) for runtime in environments for scenario in SCENARIOS]
 
     def sweep(job: tuple[str, str]) -> subprocess.CompletedProcess[str]:
-        command = [pythons[job[0]], "-m", "benchmarks.stopping.worker", *job, "--every", str(every)]
+        command = [environments[job[0]].python, "-m", "benchmarks.stopping.worker", *job, "--every", str(every)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT)
         print(f"stopped {job[0]} in {job[1]}", file=sys.stderr, flush=True)
         return done
