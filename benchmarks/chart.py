@@ -73,23 +73,26 @@ def stopping(results: Results) -> str:
 
 def field(rows: Sequence[tuple[str, Sequence[int]]], heads: Sequence[str], title: str) -> str:
     """A row a name, a column a count: zero is empty, anything else is filled, the darker the more."""
-    wide = (WIDTH - LEFT) / max(1, len(heads))
+    left = LEFT + 80
+    wide = (WIDTH - left - 80) / max(1, len(heads))
     most = max((count for _, counts in rows for count in counts), default=1) or 1
+    y = ROW * 7.0
     parts = [text(0, ROW, title, more='font-weight="bold"')]
     for number, head in enumerate(heads):
-        x = LEFT + wide * (number + 0.5)
-        parts.append(text(x, ROW * 2.4, head, "middle", 'font-size="10"'))
-    y = ROW * 2.7
+        x = left + wide * (number + 0.5)
+        parts.append(text(x, y - 6, head, more=f'font-size="11" transform="rotate(-38 {x:.1f} {y - 6:.1f})"'))
     for name, counts in rows:
-        parts.append(text(LEFT - 8, y + 15, name, "end"))
+        parts.append(text(left - 8, y + 15, name, "end"))
         for number, count in enumerate(counts):
-            x = LEFT + wide * number
+            x = left + wide * number
             shade = 0.0 if not count else 0.25 + 0.75 * (count / most) ** 0.5
             parts.append(
                 f'<rect x="{x + 1:.1f}" y="{y:.1f}" width="{wide - 2:.1f}" height="{ROW - 2}" fill="#c0392b" '
                 f'fill-opacity="{shade:.2f}" stroke="#808080" stroke-opacity="0.4"/>'
             )
-            said = f'<text x="{x + wide / 2:.1f}" y="{y + 15:.1f}" text-anchor="middle" '
-            parts.append(f'{said}fill="{"#ffffff" if shade > 0.5 else "#808080"}">{count}</text>')
+            if count:
+                colour = 'fill="#ffffff"' if shade > 0.5 else 'fill="#808080"'
+                middle = f'x="{x + wide / 2:.1f}" y="{y + 15:.1f}" text-anchor="middle"'
+                parts.append(f"<text {middle} {colour}>{count}</text>")
         y += ROW
     return page(y + ROW / 2, parts)

@@ -131,8 +131,10 @@ async def one(runtime: Any, scenario: str, way: str, at: int, window: float) -> 
     out["end"] = ending(task, out["late"])
     await asyncio.sleep(GAP)
     me = asyncio.current_task()
-    left = {one.get_name() for one in asyncio.all_tasks() - before if one not in (me, task)}
-    out["left"] = bool(left) or world.unfinished() > 0
+    left = {
+        getattr(one.get_coro(), "__qualname__", "?") for one in asyncio.all_tasks() - before if one not in (me, task)
+    }
+    out["left"], out["left_tasks"] = bool(left) or world.unfinished() > 0, sorted(left)
     world.message = "third"
     try:
         await asyncio.wait_for(session.turn("third", lambda _: None), 20)

@@ -25,7 +25,7 @@ COUNTS = {
     "late": "over its bound",
     "slow": "over 3 s",
     "left": "tasks left",
-    "late_effect": "effect after the stop returned",
+    "late_effect": "effect afterwards",
 }
 """What is counted, by its name in the tables."""
 FAULTS = tuple(name for name in COUNTS if name not in ("two_users", "slow"))

@@ -58,6 +58,8 @@ WRITES_AND_FLUSHES = {
 PER_DELTA = {
     # Python: function calls (of Python and of C) from provider to reader; blocks of memory that a waiting one holds
     (3, 11): (39, 4),
+    (3, 12): (39, 4),
+    (3, 13): (39, 4),
 }
 
 
