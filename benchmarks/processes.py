@@ -1,4 +1,4 @@
-"""Run a program alone on one core, and say how much of that core others took meanwhile.
+"""Run a program alone on one core, and say how much others disturbed it.
 
 Real-time priority keeps other processes off the core, which `nice` does not; where it is not permitted the program runs
 without, and the foreign load tells what that costs.
@@ -54,7 +54,7 @@ class Ran:
     seconds: float
     """From start to end, the interpreter included."""
     foreign: float
-    """The share of the core that others took, between 0 and 1."""
+    """The part of the time in which others had the core although the program wanted it, between 0 and 1."""
 
 
 def alone(command: list[str], core: Core, limit: float = 600) -> Ran:
@@ -80,5 +80,9 @@ def alone(command: list[str], core: Core, limit: float = 600) -> Ran:
     mine = (spent.ru_utime + spent.ru_stime - used.ru_utime - used.ru_stime) * TICKS
     whole, busy = core.busy()[0] - whole, core.busy()[1] - busy
     foreign = max(0.0, busy - mine) / max(1, whole)
+    found = json.loads(printed) if printed and not late else None
+    # Others may have used the core while the program slept. What it waited for tells more, but for its own threads.
+    if found and (waited := found.pop("waited_s", None)) is not None:
+        foreign = min(foreign, waited / seconds)
     error = f"ended after {seconds:.0f} s" if late else said.strip().rpartition("\n")[2]
-    return Ran(json.loads(printed) if printed and not late else None, error, seconds, foreign)
+    return Ran(found, error, seconds, foreign)
