@@ -65,7 +65,7 @@ class AgentBuilder(Generic[S]):
         return self._add(Part.SKILL, skill)
 
     def register_plugin(self, plugin: Plugin, config: Any = None) -> AgentBuilder[S]:
-        """Add a plugin; ``config`` is handed to its ``initialize`` and stands in each of its hook events."""
+        """Add a plugin; ``config`` is handed to its ``initialize`` and is in each of its hook events."""
         return self._add(Part.PLUGIN, plugin, config)
 
     def register_session_storage(self, storage: SessionStorage) -> AgentBuilder[S]:

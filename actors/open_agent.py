@@ -31,7 +31,7 @@ from .shared.user_code import split_cancelled
 async def open_agent(registry: Registry, *, resources_entered: bool = False) -> AsyncIterator[Agent]:
     """A running agent for the length of a block.
 
-    ``resources_entered``: the providers and storages are entered and left by whoever shares them among agents.
+    ``resources_entered``: the providers and storages are entered and left by the host that shares them among agents.
 
     Cancellation: entering and leaving are checkpoints. When the surrounding scope is cancelled, `trio.Cancelled`
     propagates after at most ``shutdown_grace_ms`` + ``closing_ms`` (semantics 6.2).
@@ -40,7 +40,7 @@ async def open_agent(registry: Registry, *, resources_entered: bool = False) -> 
         PluginInitFailed: a plugin's ``initialize`` or ``apply`` raised.
         AgentCrashed: a bug in the runtime; what else happened is in its cause.
     """
-    # Entering must be a checkpoint also where nothing waits: whoever enters an agent in a loop must stay cancellable.
+    # Entering must be a checkpoint also where nothing waits: a loop that enters agents must stay cancellable.
     await trio.lowlevel.checkpoint()
     supervisor = make_supervisor(registry, resources_entered=resources_entered)
     lifetime = supervisor.lifetime
@@ -51,7 +51,7 @@ async def open_agent(registry: Registry, *, resources_entered: bool = False) -> 
             # Cancel scopes have no callbacks: a task parked outside the shield is the only public way to learn of a
             # cancellation.
             top.start_soon(supervisor.watch, name="agent watcher")
-            # Not nursery.start(): a cancelled start() would wait for this shielded task for ever.
+            # Not nursery.start(): a cancelled start() would wait for this shielded task forever.
             top.start_soon(supervisor.run, name="agent")
             lifetime.on_forced.append(partial(_interrupt_body, lifetime, top.cancel_scope))
             try:
@@ -68,7 +68,7 @@ async def open_agent(registry: Registry, *, resources_entered: bool = False) -> 
                 if not isinstance(exc, Exception):
                     lifetime.force_shutdown("host_cancelled")
                 # An ordinary exception is kept out of the nursery, which would cancel the watcher and so turn an
-                # orderly leave into a hard one.
+                # graceful shutdown into a forced one.
             finally:
                 lifetime.shut_down()
     except BaseException as exc:  # noqa: ASYNC103  raised below, outside of the handler

@@ -182,7 +182,7 @@ def _count(text: str) -> int:
 
 
 def _add_demo(commands: Parsers) -> None:
-    help = "hold a whole conversation by itself: tools side by side and in turn, a cancel, a resume"
+    help = "hold a whole conversation by itself: tools concurrently and in turn, a cancel, a resume"
     parser = _command(commands, "demo", help, _demo)
     _add_model(parser)
     parser.add_argument("--db", metavar="FILE", help="the database of sessions (default: one that is removed again)")

@@ -1,4 +1,4 @@
-"""Who listens to which hook, in which order, and what an answer means (semantics 6.4).
+"""Which handlers listen to a hook, in which order, and what an answer means (semantics 6.4).
 
     registry = HookRegistry()
     plugin.apply(registry.context(plugin.id, config))       # the plugin taps
@@ -66,7 +66,7 @@ class _Context:
         """Have ``handler`` called at each such event: lower stages first, then in order of registration.
 
         Raises:
-            InvalidConfig: the class is no hook, the handler not async, or the stage no integer.
+            InvalidConfig: the class is not a hook, the handler is not async, or the stage is not an integer.
         """
         _check_tap(self.plugin_id, event_class, handler, stage)
         self._registry.add(event_class, Tap(self.plugin_id, self.plugin_config, handler, stage))
@@ -96,7 +96,7 @@ class HookRegistry:
 def _check_tap(plugin_id: str, event_class: Any, handler: Any, stage: Any) -> None:
     if event_class not in HOOKS:
         names = ", ".join(hook.__name__ for hook in HOOKS)
-        raise _refusal(plugin_id, f"tapped {event_class!r}, which is no hook; tap one of {names}")
+        raise _refusal(plugin_id, f"tapped {event_class!r}, which is not a hook; tap one of {names}")
     if not (inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)):
         raise _refusal(plugin_id, f"tapped {event_class.__name__} with {handler!r}; pass an async def function")
     if not isinstance(stage, int):
@@ -143,7 +143,7 @@ def _accept(event: E, changed: object) -> E:
             f"{_name(event)}: ContinueWith got {_shown(changed)}; pass attrs.evolve(event, ...) of the event received"
         )
     allowed = CHANGEABLE.get(type(event))
-    # Compared rather than ignored: a plugin that changes a field in vain should learn it.
+    # Compared rather than ignored: a plugin that changes a field without effect should learn it.
     others = [name for name in attrs.fields_dict(type(event)) if name != allowed]
     wrong = [name for name in others if _differ(getattr(event, name), getattr(changed, name))]
     if wrong:

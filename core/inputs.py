@@ -4,7 +4,7 @@
     check_input([TextBlock("See"), ImageBlock(data, "image/png")], model, skills)
 
 Refuses with InvalidInput, ContentNotSupported or SkillNotFound; each message says what to pass instead. Images are
-judged by their size, their alphabet and their first bytes: none is decoded as a whole.
+checked by their size, their alphabet and their first bytes: none is decoded as a whole.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def check_input(value: object, model: ModelInfo, skills: Mapping[str, SkillDefin
     """``value`` as an input that ``model`` takes, without blank text blocks and lone surrogates.
 
     Raises:
-        InvalidInput: it is empty, of a wrong type, or holds an image that is none.
+        InvalidInput: it is empty, of a wrong type, or holds an image that is not one.
         ContentNotSupported: it holds an image, and the model has no vision.
         SkillNotFound: it names a skill that is not registered.
     """
     user_input = _as_input(value)
     checked = [_check_block(block, model) for block in user_input.content]
-    # Providers refuse a message with a blank text block, even beside an image.
+    # Providers refuse a message with a blank text block, even next to an image.
     content = [block for block in checked if not (isinstance(block, TextBlock) and not block.text.strip())]
     if not content:
         raise InvalidInput("the input is empty; write some text, or add an image or a file")
@@ -121,7 +121,7 @@ def _check_base64(data: str) -> None:
         raise InvalidInput(f"an image has {size} bytes and may have {MAX_IMAGE_BYTES} (20 MiB); make it smaller")
     body = data[:-2] + data[-2:].rstrip("=")
     if len(data) % 4 or not data.isascii() or body.encode().translate(None, _ALPHABET):
-        raise InvalidInput("image data are no base64; pass base64.b64encode(data).decode(), without line breaks")
+        raise InvalidInput("image data are not base64; pass base64.b64encode(data).decode(), without line breaks")
 
 
 def _media_type(head: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Everything random in the runtime: ids, and the jitter of retries. A simulation can determine it.
+"""Everything random in the runtime: ids, and the jitter of retries. A simulation can seed it.
 
 randomness.set(random.Random(7))        # in the context of the simulated program
 """
@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from random import Random, SystemRandom
 
-# A context variable, not a module's global: a simulation determines its own program only, while others run beside it.
+# A context variable, not a module's global: a simulation seeds its own program only, while others run alongside.
 randomness: ContextVar[Random] = ContextVar("youyou randomness", default=SystemRandom())  # noqa: B039  has no state
-"""Where chance comes from in this context; by default the operating system."""
+"""The source of randomness in this context; by default the operating system."""
 
 
 @contextmanager
@@ -30,6 +30,6 @@ def new_id() -> str:
     return f"{randomness.get().getrandbits(128):032x}"
 
 
-def chance() -> float:
+def random() -> float:
     """A number from 0 to 1."""
     return randomness.get().random()

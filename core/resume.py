@@ -5,7 +5,7 @@
     journal.append_log_only(*resumed.synthetic)   # calls without a result are answered in the log too, never run again
 
 A log may come from a killed process, an older or a newer version: what is unknown or unreadable in its metadata is
-passed over, and its messages are made sendable.
+ignored, and its messages are made sendable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..messages.records import Metadata, SessionEvent
 from ..messages.text import clean_value
 from .compaction.decisions import CompactionRecord
 from .config import Notices, SessionConfig
-from .history.repair import Response, arrange, missing_result, normalise
+from .history.repair import LoggedResponse, arrange, missing_result, normalise
 
 T = TypeVar("T")
 
@@ -124,7 +124,7 @@ def messages_after(events: Iterable[SessionEvent], seq: int) -> tuple[Message, .
 
 def _synthetic(messages: Iterable[Message], notices: Notices, started: set[str]) -> tuple[ToolResult, ...]:
     """Results under the ids that the log has, so that the log itself is whole from now on."""
-    unanswered = [call for entry in arrange(messages) if isinstance(entry, Response) for call in entry.calls]
+    unanswered = [call for entry in arrange(messages) if isinstance(entry, LoggedResponse) for call in entry.calls]
     return tuple(
         attrs.evolve(missing_result(call, notices, started), call_id=call.original_id)
         for call in unanswered

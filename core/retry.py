@@ -13,7 +13,7 @@ class AfterFailure(Enum):
 
     RETRY = auto()
     COMPACT = auto()
-    """Make history smaller, then ask again. This is no try: the request itself was wrong."""
+    """Make history smaller, then ask again. This is not a try: the request itself was wrong."""
     GIVE_UP = auto()
 
 
@@ -54,16 +54,16 @@ def given_up(error: AgentError, policy: RetryPolicy) -> AgentError:
     return failed
 
 
-def retry_delay_ms(policy: RetryPolicy, attempt: int, retry_after_ms: int | None, chance: float) -> int:
+def retry_delay_ms(policy: RetryPolicy, attempt: int, retry_after_ms: int | None, random: float) -> int:
     """Milliseconds to wait after the ``attempt``-th try (from 1) has failed.
 
     Doubles from ``base_ms`` and is spread by ``jitter``, but never exceeds ``max_ms``; what the server asked for wins.
 
     Args:
-        chance: a random number from 0 to 1.
+        random: a random number from 0 to 1.
     """
     if retry_after_ms is not None:
         return max(0, retry_after_ms)
     # Jitter comes after the bound: clients that all wait for the longest time would otherwise come back together.
     delay: int = min(policy.max_ms, policy.base_ms * 2 ** (attempt - 1))
-    return min(policy.max_ms, round(delay * (1 + policy.jitter * (2 * chance - 1))))
+    return min(policy.max_ms, round(delay * (1 + policy.jitter * (2 * random - 1))))

@@ -51,7 +51,7 @@ class HostedSession:
 
     @property
     def usable(self) -> bool:
-        """Whether whoever asks for this session now can have it."""
+        """Whether a caller that asks for this session now can have it."""
         return not self.leaving and (self.session is None or self.session.is_open)
 
     def acquire(self) -> None:
@@ -64,11 +64,11 @@ class HostedSession:
         self.users -= 1
         if self.users == 0 and not self.ready.is_set():
             self.leaving = True
-            self._opening.cancel("whoever wanted the session was cancelled")
+            self._opening.cancel("the task that wanted the session was cancelled")
         self._look()
 
     def leave(self) -> None:
-        """Close the session now, whoever uses it. Sync, idempotent."""
+        """Close the session now, even while it is used. Sync, idempotent."""
         self.leaving = True
         self._look()
 
@@ -93,7 +93,7 @@ class HostedSession:
                     self.on_opened(self)
                     self.ready.set()
                     await self._until_unneeded(self.session, self.agent)
-        except Exception as error:  # for whoever opens the session: one session never ends the others
+        except Exception as error:  # for anyone who opens the session: one session never ends the others
             if self.ready.is_set():
                 logger.error("session %s ended with an error", self.session_id, exc_info=error)
             self.error = error

@@ -40,8 +40,8 @@ class SessionHost:
                 turn = await session.send_message("hello")
                 async for event in turn: ...
 
-    Cancellation: entering and leaving are checkpoints. Left normally or by an exception, it closes every session in the
-    orderly way; left by a cancellation, all sessions stop at once, within the bound of one agent (semantics 6.2).
+    Cancellation: entering and leaving are checkpoints. Left normally or by an exception, it closes every session
+    gracefully; left by a cancellation, all sessions stop at once, within the bound of one agent (semantics 6.2).
 
     Args:
         make_builder: called once on entering and once for each session. Providers and storages of the first builder
@@ -105,7 +105,7 @@ class SessionHost:
                 except BaseException as exc:  # noqa: ASYNC103  what holds no cancellation is raised below
                     if split_cancelled(exc)[0] is not None or not isinstance(exc, Exception):
                         raise
-                    # Kept out of the nursery, which would make an orderly leave a hard one.
+                    # Kept out of the nursery, which would make a graceful shutdown a forced one.
                     body = exc
                 self._refuse_more()
                 for hosted in tuple(self._all):
@@ -197,7 +197,7 @@ class SessionHost:
         try:
             hosted = await self._find_or_begin(session_id, memory_namespace, config, steal)
         except AgentClosed:
-            # Whoever is cancelled together with the host gets the cancellation, not what follows from it.
+            # Anyone who is cancelled together with the host gets the cancellation, not what follows from it.
             await trio.lowlevel.checkpoint_if_cancelled()  # noqa: ASYNC120  that is meant
             raise
         hosted.acquire()
@@ -273,7 +273,7 @@ class SessionHost:
         if hosted.session_id is not None:
             self._by_id[hosted.session_id] = hosted
         name = f"session {(hosted.session_id or 'new')[:8]}"
-        # Here, without a checkpoint since there was room: the context of whoever opens it goes along.
+        # Here, without a checkpoint since there was room: the context of the task that opens it goes along.
         self._tasks.start_soon(hosted.run, name=name)
         return hosted
 

@@ -46,7 +46,7 @@ def _is_attrs(cls: Any) -> bool:
 
 # Functions are left out rather than refused, so that a `ToolInput` can be logged.
 def _private(cls: Any) -> dict[str, Any]:
-    """Private fields hold the runtime's own functions; they are no data."""
+    """Private fields hold the runtime's own functions; they are not data."""
     names = [field.name for field in attrs.fields(get_origin(cls) or cls)]
     return {name: override(omit=True) for name in names if name.startswith("_")}
 

@@ -60,7 +60,7 @@ ContentBlock: TypeAlias = TextBlock | ImageBlock | FileBlock | ReasoningBlock
 Content: TypeAlias = str | ContentBlock | Iterable[ContentBlock]
 
 
-# Not plain tuple: mypy cannot see through a generic converter, and a string is no collection of letters.
+# Not plain tuple: mypy cannot see through a generic converter, and a string is not a collection of letters.
 def texts(values: str | Iterable[str]) -> tuple[str, ...]:
     """Several texts as a tuple; a single string is one text."""
     return (values,) if isinstance(values, str) else tuple(values)

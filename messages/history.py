@@ -101,7 +101,7 @@ class AssistantMessage:
 
 @attrs.frozen
 class ToolCall:
-    """A call that the model asks for. ``raw_arguments`` is its text where that was no JSON object (semantics 8)."""
+    """A call that the model asks for. ``raw_arguments`` is its text where that was not JSON object (semantics 8)."""
 
     call_id: str
     """Unique within the session. A provider's id is kept unless it is missing or repeated."""

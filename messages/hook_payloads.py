@@ -46,7 +46,7 @@ class SessionStart(_Payload):
 
 @attrs.frozen
 class SessionEnd(_Payload):
-    """A session closed in the orderly way."""
+    """A session closed gracefully."""
 
     message_count: int = attrs.field()
     """Messages in the session's history."""
@@ -135,7 +135,7 @@ class Abort:
     """Do not do it. What that means is in the table of semantics 6.4."""
 
     reason: str
-    """Why, in words for the model and the host; it stands in the error or the call's result."""
+    """Why, in words for the model and the host; it is in the error or the call's result."""
 
 
 HookResult: TypeAlias = Continue | ContinueWith | Abort

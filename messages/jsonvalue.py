@@ -1,7 +1,7 @@
 """JSON values that nobody can change after they were handed over.
 
 Arguments, configuration and opaque provider data cross several hands: hooks, tools, providers, stores. They travel as
-read-only dicts and lists, equal to ordinary ones; `thaw` gives a private, ordinary copy to whoever may change it.
+read-only dicts and lists, equal to ordinary ones; `thaw` gives a caller that may change it a private copy.
 
     frozen = freeze({"city": "Oslo", "days": [1, 2]})
     frozen == {"city": "Oslo", "days": [1, 2]}      # True
@@ -54,11 +54,11 @@ _seal(JsonArray, "reverse", "__iadd__", "__imul__")
 
 
 DEEPEST = 100
-"""How deep a value may be nested. Deeper ones, as only attackers send, would exhaust the stack of who reads them."""
+"""How deep a value may be nested. Deeper ones, as only attackers send, would exhaust the stack of a reader."""
 
 
 def freeze(value: Any, _room: int = DEEPEST) -> Any:
-    """A read-only form of ``value``, all the way down. What is no dict, list or tuple is kept as it is.
+    """A read-only form of ``value``, all the way down. What is not a dict, list or tuple is kept as it is.
 
     Raises:
         ValueError: it is nested deeper than `DEEPEST`.

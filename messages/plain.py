@@ -130,7 +130,7 @@ def plain_text(value: object, clean: Callable[[str], str] = clean_text) -> str:
     """``value``, which must be a text, as an exact one without lone surrogates.
 
     Args:
-        clean: what becomes of surrogates.
+        clean: how surrogates are treated.
     """
     if not isinstance(value, str):
         raise NotPlain(f"is {_shown(value)}, where a text must be")

@@ -16,7 +16,7 @@ from .jsonvalue import freeze
 
 @attrs.frozen
 class Metadata:
-    """A fact about a session that is no message: its configuration, title, the start and end of a turn, ..."""
+    """A fact about a session that is not a message: its configuration, title, the start and end of a turn, ..."""
 
     key: str
     """The kind of fact, for example "session_config", "title", "turn_started". A reader ignores keys that it does not

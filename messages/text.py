@@ -87,7 +87,7 @@ def _same(left: list[Any], right: list[Any] | tuple[Any, ...]) -> bool:
 
 
 def clean_json(value: Any) -> Any:
-    """``value`` with every text in it cleaned, keys too. Read-only stays read-only; what is no JSON is kept."""
+    """``value`` with every text in it cleaned, keys too. Read-only stays read-only; what is not JSON is kept."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, Mapping):
@@ -115,7 +115,7 @@ def truncate(text: str, notice: str, limit_bytes: int = MEBIBYTE) -> str:
 def safe_str(error: BaseException) -> str:
     """``error`` in one readable piece: its type, its message shortened, and for a group its first members.
 
-    Never raises, whatever ``__str__`` of a stranger's exception does.
+    Never raises, whatever a foreign exception's ``__str__`` does.
     """
     try:
         return _shorten(clean_text(_describe(error)))
@@ -136,7 +136,7 @@ def _describe(error: BaseException) -> str:
 
 
 def _name(error: BaseException) -> str:
-    # Read from the type itself: the metaclass of a stranger may answer anything.
+    # Read from the type itself: a foreign metaclass may answer anything.
     name: str = type.__dict__["__name__"].__get__(type(error))
     return name
 

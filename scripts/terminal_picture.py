@@ -55,7 +55,7 @@ def _people() -> ModuleType:
 
 
 def _converse(person: Any) -> None:
-    """Tools side by side; notes one after the other, stopped on the way; an answer that is still growing."""
+    """Tools concurrently; notes one after the other, stopped on the way; an answer that is still growing."""
     idle = r"\n idle"
     person.sees(idle)
     person.type("what is 12 * 7, 3 ** 5 and the time?")

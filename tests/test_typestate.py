@@ -49,7 +49,7 @@ def test_mypy_refuses_build_without_a_provider(tmp_path):
 
 
 async def test_at_run_time_it_is_refused_too():
-    """Who uses no type checker is told what to register."""
+    """A host that uses no type checker is told what to register."""
     builder = youyou.AgentBuilder(youyou.AgentConfig("m"))
     with pytest.raises(youyou.NoModelProvider, match="register_model_provider"):
         builder.build()

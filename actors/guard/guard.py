@@ -56,7 +56,7 @@ class Guard:
 
     @enable_ki_protection
     async def run(self) -> None:
-        """The actor: until the agent is left and its session has ended."""
+        """Run the actor until the agent is left and its session has ended."""
         try:
             async with trio.open_nursery() as sessions:
                 async for command in self._inbox:
@@ -107,7 +107,7 @@ class Guard:
     def _give_up(self, command: GaveUp) -> None:
         # Only while it is opening. Once it is open, the answer is on its way, and the asker's `on_abandoned` closes it.
         if self._slot is not None and self._slot.question is command.question and self._slot.actor is None:
-            self._slot.opening.cancel("whoever asked for the session was cancelled")
+            self._slot.opening.cancel("the task that asked for the session was cancelled")
 
     def _close_slot(self) -> None:
         slot, lifetime = self._slot, self.runtime.lifetime
@@ -117,9 +117,9 @@ class Guard:
         # bounded too.
         slot.clock.ask(lifetime.shutdown_grace)
         if slot.actor is not None:
-            orderly = lifetime.forced is None
+            graceful = lifetime.forced is None
             reason = lifetime.forced or "agent_shutdown"
-            post(slot.actor.box, CloseSession(orderly, reason, lifetime.shutdown_grace, None))
+            post(slot.actor.box, CloseSession(graceful, reason, lifetime.shutdown_grace, None))
 
     def _leave(self) -> None:
         post(self.box, Shutdown())

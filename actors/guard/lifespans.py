@@ -22,7 +22,10 @@ from ..shared.user_code import UserCodeError, call_user
 
 @attrs.define(eq=False)
 class Lifespan:
-    """One of them. ``ready`` and ``gone`` are set in any case; ``error`` says what went wrong on the way in or out."""
+    """A part's time from entry to exit, in a task of its own.
+
+    ``ready`` and ``gone`` are set in any case; ``error`` says what went wrong on the way in or out.
+    """
 
     name: str
     lifetime: Lifetime

@@ -1,4 +1,4 @@
-"""What goes on inside, for whoever looks (semantics 1.1): numbers, and the tree of tasks with where each waits.
+"""What goes on inside an agent (semantics 1.1): numbers, and the tree of tasks with where each waits.
 
 Only Trio's public API is used; looking changes nothing.
 """

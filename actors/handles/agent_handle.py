@@ -77,7 +77,7 @@ class Agent:
             steal: take the session over from an owner that lives: its turn fails, its next write is refused.
 
         Raises:
-            InvalidInput: the id is no string.
+            InvalidInput: the id is not a string.
             SessionNotFound: no such session, or no storage.
             SessionTaken: it is open elsewhere, or another opened it at the same moment.
             StorageError: the storage failed.
@@ -118,7 +118,7 @@ class Agent:
             grace: seconds until running tools and hooks are cut; None: they finish within their own time-outs.
 
         Raises:
-            InvalidInput: ``grace`` is no number.
+            InvalidInput: ``grace`` is not a number.
             WouldDeadlock: called from a hook, tool or port of this agent.
         """
         check_run(self._token, "an agent")

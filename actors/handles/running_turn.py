@@ -34,7 +34,7 @@ class RunningTurn:
 
     def __init__(self, turn: Turn, keeps_alive: object, token: trio.lowlevel.TrioToken) -> None:
         self._turn = turn
-        # Whoever holds a turn need not hold its session: it is not dropped as long as one of the two is there.
+        # A program that holds a turn need not hold its session: it is not dropped as long as one of the two is there.
         self._keeps_alive = keeps_alive
         self._token = token
         self._reader: trio.lowlevel.Task | None = None
@@ -68,7 +68,7 @@ class RunningTurn:
             Whether the outcome is *cancelled*. False: it was decided before; the turn may still be on its way out.
 
         Raises:
-            InvalidInput: ``grace`` is no number; nothing was cancelled.
+            InvalidInput: ``grace`` is not a number; nothing was cancelled.
             WrongTrioRun: called outside the run that the turn belongs to.
         """
         check_run(self._token, "a turn")

@@ -134,7 +134,7 @@ class Session:
         A write that fails is tried again with the next one: the next turn, or `close`, tells of it.
 
         Raises:
-            InvalidInput: the title is no text, or blank.
+            InvalidInput: the title is not text, or blank.
         """
         if not isinstance(title, str) or not title.strip():
             raise InvalidInput(f"a title must be a non-blank text, got {title!r}")
@@ -159,7 +159,7 @@ class Session:
 
     @enable_ki_protection
     async def close(self, *, grace: float | None = None) -> None:
-        """End the session in the orderly way and wait until its slot is free (semantics 6.3). Idempotent.
+        """End the session gracefully and wait until its slot is free (semantics 6.3). Idempotent.
 
         Cancellation: a checkpoint. If it raises `trio.Cancelled`, the closing goes on.
 
@@ -169,7 +169,7 @@ class Session:
         Raises:
             StorageError: the last events could not be stored. The slot is free all the same.
             SessionTaken, SessionNotFound: another owner has the session, or it was deleted.
-            InvalidInput: ``grace`` is no number.
+            InvalidInput: ``grace`` is not a number.
             WouldDeadlock: called from a hook, tool or port of this agent.
         """
         check_run(self._token, "a session")

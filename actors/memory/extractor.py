@@ -48,9 +48,10 @@ class Extracted:
 
 @attrs.frozen(eq=False)
 class Extract:
-    """To the extractor: take in what was said. Who waits has a ``reply``; otherwise ``on_extracted`` gets the answer.
+    """To the extractor: take in what was said. A sender that waits has a ``reply``;
+    otherwise ``on_extracted`` gets the answer.
 
-    ``scope``: around the work, now or later; cancelled by who no longer wants it.
+    ``scope``: around the work, now or later; cancelled by a session that no longer wants it.
     """
 
     setup: SessionSetup
@@ -83,10 +84,10 @@ class MemoryFeed:
             self._hand_over(None)
 
     async def extract_all(self) -> Extracted | None:
-        """Hand over what is left and wait for what comes of it, within ``memory_timeout_ms``.
+        """Hand over what is left and wait for its outcome, within ``memory_timeout_ms``.
 
-        Cancellation: a checkpoint. Who stops waiting stops what was handed over, checkpoints before it included: it is
-        made good after a resume.
+        Cancellation: a checkpoint. A caller that stops waiting stops what was handed over, checkpoints before it
+        included: it is retried after a resume.
         """
         if self.setup.registry.memory_storage is None:
             return None
@@ -130,7 +131,7 @@ class MemoryExtractor:
 
     @enable_ki_protection
     async def run(self) -> None:
-        """The actor: until its mailbox is closed."""
+        """Run the actor until its mailbox is closed."""
         try:
             with owned_by(self.lifetime):
                 async for request in self._inbox:
@@ -160,7 +161,7 @@ class MemoryExtractor:
             else:
                 return Extracted(said[-1][0], None)
         if request.scope.cancelled_caught:
-            error = MemoryStorageError("the session closed before they were extracted; it is made good after a resume")
+            error = MemoryStorageError("the session closed before they were extracted; it is retried after a resume")
         logger.warning("memories of session %s: %s", request.session_id, error)
         # Of one session only. A backlog of every session that ever failed would grow with the agent's age.
         self._backlog = {request.session_id: said}

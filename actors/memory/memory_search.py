@@ -61,7 +61,7 @@ async def found_memories(
 
 
 def memory_error(what: str, error: UserCodeError) -> AgentError:
-    """What the host is told of a failure around memories."""
+    """The error that the host sees of a failure around memories."""
     if isinstance(error.cause, AgentError):
         return error.cause
     return MemoryStorageError(f"{what}: {error}")

@@ -114,7 +114,7 @@ class Claims:
 
     @enable_ki_protection
     async def run(self) -> None:
-        """The actor: until it is closed."""
+        """Run the actor until it is closed."""
         with owned_by(self.lifetime), self._running:
             while True:
                 changed = self._changed

@@ -71,7 +71,7 @@ class Journal:
         return self.append_log_only(*[self.transcript.append(message) for message in messages])
 
     def append_metadata(self, key: str, value: object) -> int:
-        """A fact that is no message. Sync. The mark to flush."""
+        """A fact that is not a message. Sync. The mark to flush."""
         return self.append_log_only(Metadata(key, clean_json(value)))
 
     def append_log_only(self, *payloads: SessionEventPayload) -> int:
@@ -103,7 +103,7 @@ class Journal:
             await self.recorder.flush(self._log, mark)
 
     def unseen_failure(self) -> AgentError | None:
-        """A write that failed and that nobody was told of. Sync; tells it once."""
+        """A failed write that was not reported yet. Sync; reported once."""
         if self._seen_failures == self._log.failures:
             return None
         self._seen_failures = self._log.failures

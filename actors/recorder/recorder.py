@@ -72,7 +72,7 @@ class Recorder:
         log.posted += len(events)
         if self.storage is not None and events and log.lost is None:
             # The one queue without a bound, on purpose: a `finally` posts, so posting must be sync and cannot fail.
-            # Whoever must not run ahead waits for the acknowledgement.
+            # A caller that must not run ahead waits for the acknowledgement.
             log.unsaved.extend(events)
             self._pending[log.session_id] = log
             self.peak = max(self.peak, self.unsaved)
@@ -107,7 +107,7 @@ class Recorder:
                 raise log.failure
 
     async def flush_all(self) -> None:
-        """The same for every session. Each is tried, whatever comes of the others.
+        """Flush every session. Each is tried, whatever the outcome of the others.
 
         Raises:
             AgentError: the first failure.
@@ -169,7 +169,7 @@ class Recorder:
 
     @enable_ki_protection
     async def run(self) -> None:
-        """The actor."""
+        """Run the actor until it is closed."""
         try:
             while True:
                 while not self._wanted:
@@ -187,7 +187,7 @@ class Recorder:
             while self._loads:
                 self._loads.popleft().reply.close()
             for log in self._pending.values():
-                # Nobody will try again: whoever still waits learns it now instead of hanging.
+                # Nobody will try again: a task that still waits learns it now instead of hanging.
                 self._fail(log, StorageError(f"{len(log.unsaved)} events were not stored before the agent ended"))
 
     async def _write(self, log: SessionLog) -> None:
@@ -257,7 +257,7 @@ class Recorder:
 
 
 def storage_error(doing: str, error: UserCodeError) -> AgentError:
-    """What the host is told of a session storage that raised."""
+    """The error that the host sees of a session storage that raised."""
     if isinstance(error.cause, AgentError):
         return error.cause
     failure = StorageError(f"{doing} failed: {error}; see what the storage says")

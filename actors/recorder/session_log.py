@@ -71,7 +71,7 @@ class SessionLog:
         """Put a note in place of each event that no storage could ever encode. Whether there was one. Sync.
 
         None comes through the gate for values (semantics 1). Should one be here all the same, it must not hold up the
-        whole log for ever.
+        whole log forever.
         """
         notes = {index: note for index, event in enumerate(self.unsaved) if (note := _note_instead_of(event))}
         for index, note in notes.items():

@@ -1,4 +1,4 @@
-"""What actors say to each other, beside the jobs of the tool pool and the posts of the recorder.
+"""The messages between actors, besides the jobs of the tool pool and the posts of the recorder.
 
 Each mailbox takes one closed union. A question carries its ``reply``; what carries none expects no answer.
 """
@@ -48,7 +48,7 @@ class OpenSession:
 
 @attrs.frozen(eq=False)
 class GaveUp:
-    """To the guard: whoever asked for this session was cancelled."""
+    """To the guard: the task that asked for this session was cancelled."""
 
     question: OpenSession
 
@@ -95,9 +95,9 @@ class SetTitle:
 
 @attrs.frozen(eq=False)
 class CloseSession:
-    """To the session: end. ``orderly``: with the SessionEnd hook and memory extraction."""
+    """To the session: end. ``graceful``: with the SessionEnd hook and memory extraction."""
 
-    orderly: bool
+    graceful: bool
     reason: str
     grace: float | None
     reply: Reply[AgentError | None] | None

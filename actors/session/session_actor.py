@@ -52,7 +52,7 @@ class SessionActor:
     _inbox: trio.MemoryReceiveChannel[SessionCommand] = attrs.field(init=False)
     _queue: deque[tuple[Turn, contextvars.Context]] = attrs.Factory(deque)
     _closers: list[Reply[AgentError | None]] = attrs.Factory(list)
-    _orderly: bool = True
+    _graceful: bool = True
     _finishing: bool = False
     _tasks: trio.Nursery | None = None
     _close_error: AgentError | None = None
@@ -76,7 +76,7 @@ class SessionActor:
 
     @enable_ki_protection
     async def run(self) -> None:
-        """The actor: until it is closed and its last turn has ended."""
+        """Run the actor until it is closed and its last turn has ended."""
         with owned_by(self.runtime.lifetime):
             async with trio.open_nursery() as self._tasks:
                 async for command in self._inbox:
@@ -186,13 +186,13 @@ class SessionActor:
     def _close(self, command: CloseSession) -> None:
         if command.reply is not None:
             self._closers.append(command.reply)
-        # One hard stop makes the end a hard one, whatever else is asked for before or after.
-        self._orderly = self._orderly and command.orderly
+        # One forced stop makes the end a forced one, whatever else is asked for before or after.
+        self._graceful = self._graceful and command.graceful
         self.closing = True
         self.stop(command.reason, command.grace)
 
     def stop(self, reason: str, grace: float | None = None) -> None:
-        """Stop what runs and what is queued. Sync; also called by the hard stop."""
+        """Stop what runs and what is queued. Sync; also called by a forced shutdown."""
         self.clock.ask(grace)
         if self.turn is not None:
             self.turn.cancel(reason, grace)
@@ -222,7 +222,7 @@ class SessionActor:
             with owned_by(lifetime):
                 # Not after a host's cancellation: there is no time for hooks and a model request, and what was said is
                 # extracted after a resume.
-                if self._orderly and lifetime.forced is None:
+                if self._graceful and lifetime.forced is None:
                     with lifetime.user_code():
                         event = SessionEnd(len(state.journal.transcript.history), session_id=state.session_id)
                         await self.runtime.hooks.after(event, self.clock)

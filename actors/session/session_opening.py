@@ -32,7 +32,7 @@ TAKEOVERS = 8
 async def open_session(runtime: Runtime, question: OpenSession, clock: StopClock) -> SessionActor:
     """The actor of the session that was asked for, not yet running.
 
-    Cancellation: a checkpoint; nothing is left behind but, for a new session, its stored configuration, for a stored
+    Cancellation: a checkpoint; nothing remains but, for a new session, its stored configuration, for a stored
     one a ``session_opened`` record, and a claim, which the caller releases.
 
     Raises:
@@ -85,7 +85,7 @@ async def _take(runtime: Runtime, actor: SessionActor, resumed: Resumed, epoch: 
     try:
         await journal.flush(mark)
     except BaseException:
-        # Written later, it would take the session from whoever has opened it since.
+        # Written later, it would take the session from an agent that has opened it since.
         journal.retract(before)
         raise
     runtime.claims.watch(journal.session_id, journal.lose)

@@ -1,4 +1,4 @@
-"""Who works for whom, so that nobody waits for what waits for them (semantics 1.1, WOULD_DEADLOCK).
+"""Task ownership, so that no task waits for what waits for that task (semantics 1.1, WOULD_DEADLOCK).
 
 Every task that calls code of the host is marked with the agent it works for. A hook, tool, provider, storage or plugin
 that then waits for that agent's turn, session or end would wait for itself: walking up the tree of tasks shows it.

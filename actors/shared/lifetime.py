@@ -20,7 +20,7 @@ import trio
 
 @attrs.define(eq=False)
 class Deadline:
-    """A scope around user code and, for a tool, the scope of whoever waits for it. Both only move closer."""
+    """A scope around user code and, for a tool, the scope of the task that waits for it. Both only move closer."""
 
     scope: trio.CancelScope = attrs.Factory(trio.CancelScope)
     waiter: trio.CancelScope | None = None
@@ -54,7 +54,7 @@ class Lifetime:
     _recording: dict[trio.CancelScope, None] = attrs.Factory(dict)
 
     def shut_down(self, grace: float | None = None) -> None:
-        """Begin, or tighten, the orderly way out. Sync, idempotent, any task."""
+        """Begin, or tighten, a graceful shutdown. Sync, idempotent, any task."""
         if grace is not None:
             self.shutdown_grace = grace if self.shutdown_grace is None else min(self.shutdown_grace, grace)
         self.shutting_down.set()
@@ -84,7 +84,7 @@ class Lifetime:
             self.shut_down()
 
     def interrupted(self, exc: BaseException) -> None:
-        """Ctrl-C or `SystemExit` came out of user code: remember it for the host, and stop hard."""
+        """Ctrl-C or `SystemExit` came out of user code: remember it for the host, and force the shutdown."""
         if self.interrupt is None:
             self.interrupt = exc
         self.force_shutdown("host_cancelled")
@@ -98,7 +98,7 @@ class Lifetime:
 
     @contextmanager
     def following(self, box: Deadline) -> Iterator[None]:
-        """Let a hard stop tighten ``box``."""
+        """Let a forced shutdown tighten ``box``."""
         self._working[box] = None
         # Registered after the shutdown began: it must be as tight as what was registered before.
         if self.forced is not None:

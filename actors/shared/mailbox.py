@@ -1,7 +1,7 @@
 """One question, one answer, never a hang.
 
-The asker keeps the waiting half. The answering half travels inside the message and belongs to whoever takes the message
-out of the mailbox. Knows nothing of agents.
+The asker keeps the waiting half. The answering half travels inside the message and belongs to the task that takes
+the message out of the mailbox. Knows nothing of agents.
 
     session = await ask(guard, lambda reply: OpenSession(config, reply), on_abandoned=drop)   # the asker
     with command.reply as reply:                                                        # the actor

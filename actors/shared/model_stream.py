@@ -1,6 +1,6 @@
 """A provider's stream made safe (semantics 4, "The runtime makes a stream safe").
 
-Whoever reads it puts text into its `Response` in the same step in which it emits it, so that history and events never
+The reader puts text into its `Response` in the same step in which it emits it, so that history and events never
 disagree. Whatever a provider does ends in `Done` or in an `AgentError`.
 
     async with open_stream(lifetime, provider, request, limits) as stream:
@@ -22,7 +22,7 @@ import trio
 from trio.lowlevel import disable_ki_protection, enable_ki_protection
 
 from ...core.config import AgentConfig
-from ...core.ports.chat_event_checks import checked, error_of, size_of_arguments
+from ...core.ports.chat_event_checks import error_of, size_of_arguments, validate_chat_event
 from ...core.ports.protocols import ModelProvider
 from ...core.ports.split_characters import Halves
 from ...core.ports.stop_rules import completes
@@ -49,7 +49,7 @@ logger: logging.Logger = logging.getLogger("youyou")
 
 @attrs.define(eq=False)
 class Response:
-    """What came of one request so far."""
+    """What one request has produced so far."""
 
     response_id: str
     calls: list[ToolCall] = attrs.Factory(list)
@@ -225,7 +225,7 @@ class ModelStream:
                 raise error from exc  # noqa: ASYNC104  not a cancellation of ours
             if item is _END:
                 return None  # noqa: ASYNC910  the provider's own affair; see above
-            event = checked(item)
+            event = validate_chat_event(item)
             match event:
                 case TextDelta(text="") | ReasoningDelta(text=""):
                     continue  # counts as silence
@@ -360,7 +360,7 @@ def _provider_error(provider: ModelProvider, error: UserCodeError) -> AgentError
 
 @attrs.frozen(eq=False)
 class _Guarded:
-    """A context manager of the host's, entered and left through the one door."""
+    """A context manager of the host's, entered and left as user code."""
 
     lifetime: Lifetime
     manager: AbstractAsyncContextManager[Any]

@@ -1,7 +1,7 @@
 """How a turn may end: one place decides, synchronously (semantics 6.1).
 
 The first of completed, failed and cancelled wins. A stop also bounds hooks and, with a grace, tools. The rules and the
-table of states are `core.stopping`'s; this applies them to scopes and clocks. Touched by the turn, by whoever holds its
+table of states are `core.stopping`'s; this applies them to scopes and clocks. Touched by the turn, by the holder of its
 handle and by the session: every method is one sync step.
 """
 

@@ -1,8 +1,8 @@
-"""The one door through which code of the host is called (semantics 3, 6.2).
+"""The boundary through which all code of the host is called (semantics 3, 6.2).
 
 Actors are protected from Ctrl-C; what they call of others is not. A cancellation that the runtime waits for passes
-untouched; Ctrl-C and `SystemExit` start the hard stop; anything else becomes a `UserCodeError` that the caller turns
-into its documented outcome. Nothing of the host's is ever lost without a word.
+untouched; Ctrl-C and `SystemExit` start a forced shutdown; anything else becomes a `UserCodeError` that the caller
+turns into its documented outcome. Nothing of the host's is ever lost without a word.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def call_sync(lifetime: Lifetime, function: Callable[..., T], *args: object) -> 
 async def call_user(lifetime: Lifetime, function: Callable[..., Awaitable[T]], *args: object) -> T:
     """Await ``function(*args)``, which is the host's.
 
-    Cancellation: as much a checkpoint as the function is; what it raises when cancelled by the runtime is passed on.
+    Cancellation: a checkpoint if the function is one; what it raises when cancelled by the runtime is passed on.
 
     Raises:
         UserCodeError: it raised anything else.

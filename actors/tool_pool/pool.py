@@ -1,4 +1,4 @@
-"""Runs tools, so many at a time (semantics 8).
+"""Runs at most N tools concurrently (semantics 8).
 
 The rendezvous is the commit point: the job channel has no buffer, so either a worker took a job, and it runs to its end
 whatever becomes of the turn, or the send was cancelled and it never started. Each job carries its own reply, which gets
@@ -38,7 +38,7 @@ logger: logging.Logger = logging.getLogger("youyou")
 
 @attrs.frozen(eq=False)
 class ToolRunResult:
-    """What came of a job: the tool's output, what it raised, or why it was cut."""
+    """The outcome of a job: the tool's output, what it raised, or why it was cut."""
 
     outcome: ToolOutput | BaseException | CutReason
     duration_ms: int
@@ -46,7 +46,7 @@ class ToolRunResult:
 
 @attrs.frozen(eq=False)
 class ToolJob:
-    """A call that is ready to run. Whoever sends it knows, when the send returns, that a worker has it."""
+    """A call that is ready to run. The sender knows, when the send returns, that a worker has it."""
 
     call: ToolCall
     handler: ToolHandler
@@ -116,7 +116,7 @@ class ToolPool:
 
     @enable_ki_protection
     async def run(self) -> None:
-        """The actor. Ends when ``jobs`` is closed and all that runs was answered for."""
+        """Run the actor. Ends when ``jobs`` is closed and all that runs was answered for."""
         slots = trio.Semaphore(self.limit)
         try:
             async with trio.open_nursery() as supervisors:

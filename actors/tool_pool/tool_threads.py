@@ -1,7 +1,7 @@
 """Sync tools in worker threads, each with its declared way to stop (semantics 8).
 
-A thread cannot be cut short. "cooperative" asks whether it should stop; "abandon" is left behind; "wait" is waited for,
-and left behind only by the runtime's final deadline. A thread that is left behind keeps its limiter token, so another
+A thread cannot be cut short. "cooperative" asks whether it should stop; "abandon" is abandoned; "wait" is waited for,
+and abandoned only at the runtime's final deadline. A thread that is abandoned keeps its limiter token, so another
 one is lent until it ends.
 """
 
@@ -37,7 +37,7 @@ class _Thread:
     limiter: trio.CapacityLimiter
     began: bool = False
     ended: bool = False
-    left_behind: bool = False
+    abandoned: bool = False
 
     async def acquire_on_behalf_of(self, borrower: object) -> None:
         await self.limiter.acquire_on_behalf_of(borrower)
@@ -63,23 +63,23 @@ class ToolThreads:
     async def run(self, function: ThreadFunction, given: ToolInput) -> ToolOutput:
         """Call ``function`` in a thread. What it raises comes out as it is.
 
-        Cancellation: by the tool's declaration: asks the thread and waits, waits, or leaves it behind.
+        Cancellation: by the tool's declaration: asks the thread and waits, waits, or abandons it.
         """
         match function.thread:
             case "cooperative":
                 return await trio.to_thread.run_sync(function.call, given, limiter=self._limiter)
             case "abandon":
-                return await self._leaving_behind(function, given)
+                return await self._run_abandonable(function, given)
             case _:
                 with self.lifetime.flushing() as scope:
                     # "wait" means that a cancellation of the call does not end the wait; the flush's deadline does,
                     # since nothing may outlast the agent's shield.
                     scope.shield = True
-                    return await self._leaving_behind(function, given)
+                    return await self._run_abandonable(function, given)
                 await trio.lowlevel.checkpoint()
                 raise trio.TooSlowError("the runtime's final deadline passed")
 
-    async def _leaving_behind(self, function: ThreadFunction, given: ToolInput) -> ToolOutput:
+    async def _run_abandonable(self, function: ThreadFunction, given: ToolInput) -> ToolOutput:
         thread = _Thread(self._limiter)
         token = trio.lowlevel.current_trio_token()
 
@@ -98,13 +98,13 @@ class ToolThreads:
             return await trio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
         except trio.Cancelled:
             if thread.began and not thread.ended:
-                thread.left_behind = True
+                thread.abandoned = True
                 self.lend(1)
             raise
 
     def _ended(self, thread: _Thread) -> None:
         thread.ended = True
-        if thread.left_behind:
+        if thread.abandoned:
             self.lend(-1)
 
     def lend(self, tokens: int) -> None:

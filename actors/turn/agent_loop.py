@@ -11,7 +11,7 @@ import trio
 
 from ...core.config import RetryPolicy
 from ...core.ports.stop_rules import emptiness, failure
-from ...core.randomness import chance, new_id
+from ...core.randomness import new_id, random
 from ...core.retry import AfterFailure, after_failure, given_up, retry_delay_ms
 from ...messages.chat import (
     ChatRequest,
@@ -58,7 +58,7 @@ class AgentLoop:
     async def run(self) -> str:
         """The text of the last answer.
 
-        Cancellation: by the hard stop. A turn's cancel makes it return early; ``context.control`` says so.
+        Cancellation: by a forced shutdown. A turn's cancel makes it return early; ``context.control`` says so.
 
         Raises:
             AgentError: the turn, or the step, has failed.
@@ -98,7 +98,7 @@ class AgentLoop:
             self.context.append_input(user_input)
 
     def _check_pauses(self, pauses: int, rounds: int) -> None:
-        """A model that pauses for ever is bounded as one that calls for ever is."""
+        """A model that pauses forever is bounded as one that calls forever is."""
         most = self.assignment.max_rounds
         if (pauses >= self.turn_limit) if most is None else (rounds >= most):
             raise ProviderError(f"the model paused {pauses} times and did not end its turn", retryable=False)
@@ -240,7 +240,7 @@ class AgentLoop:
             Ledger.announce(self.context, response.calls).finalize()
 
     async def _wait(self, attempt: int, error: AgentError) -> None:
-        delay_ms = retry_delay_ms(self.assignment.retry, attempt, error.retry_after_ms, chance())
+        delay_ms = retry_delay_ms(self.assignment.retry, attempt, error.retry_after_ms, random())
         await self.context.emit(RetryScheduled(attempt, delay_ms, error))
         with self.context.control.interruptible():
             await trio.sleep(delay_ms / 1000)

@@ -37,7 +37,7 @@ class PipelineRun:
     ) -> None:
         """Carry out the steps that are not finished.
 
-        Cancellation: by the hard stop; a turn's cancel makes it return early. Finished steps stay finished.
+        Cancellation: by a forced shutdown; a turn's cancel makes it return early. Finished steps stay finished.
 
         Raises:
             AgentError: a step failed after its retries; the message names it.
@@ -102,7 +102,7 @@ def _assignment(step: Step, context: TurnContext, free: LoopLimits, *, final: bo
 
 
 def unfinished_of(last: LastTurn, pipeline: Pipeline) -> Unfinished | None:
-    """What of a stored turn there is to go on with. None: it completed, or it was no turn of this pipeline."""
+    """What of a stored turn there is to go on with. None: it completed, or it was not a turn of this pipeline."""
     if last.status is TurnStatus.COMPLETED or last.input is None:
         return None
     outputs: dict[str, str] = {}

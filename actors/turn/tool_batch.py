@@ -44,7 +44,7 @@ class ToolBatch:
     async def run(self) -> None:
         """Carry out every call. Where one could not be stored, no further tool starts and the turn has failed.
 
-        Cancellation: by the hard stop only; a turn's cancel skips what has not started and waits for what runs.
+        Cancellation: by a forced shutdown only; a turn's cancel skips what has not started and waits for what runs.
         """
         try:
             # The whole batch in order as soon as one call has side effects: what a read-only call reads may depend on
@@ -138,7 +138,7 @@ class ToolBatch:
             await self._finish(entry, ran, timeout_ms)
 
     async def _submit(self, entry: Entry, index: int, handler: ToolHandler, limit: float) -> ToolRunResult | None:
-        """Hand the call to a worker and wait for what comes of it. None: no worker took it."""
+        """Hand the call to a worker and wait for its outcome. None: no worker took it."""
         context = self.context
         answering, waiting = trio.open_memory_channel[ToolRunResult](1)
         with waiting:

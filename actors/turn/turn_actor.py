@@ -73,7 +73,7 @@ class Turn:
 
     @enable_ki_protection
     async def run(self) -> None:
-        """The actor.
+        """Run the actor to its end.
 
         Cancellation: by the agent's lifetime only. The terminal event is queued in any case.
         """

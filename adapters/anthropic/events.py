@@ -94,7 +94,7 @@ class MessageTranslator:
         return TokenUsage(fresh + read + written, made, read, written, self._counts.get("thinking_tokens", 0))
 
     def feed(self, item: Item) -> Iterable[ChatEvent]:
-        """One event, or a whole message. Kinds that mean nothing to us are passed over."""
+        """One event, or a whole message. Kinds that mean nothing to us are ignored."""
         event = item.value
         match event.get("type") or item.name:
             case "message_start":

@@ -81,11 +81,11 @@ class Grammar:
         return _Schema(self, known).name_of(known)
 
     def define(self, name: str, body: str) -> None:
-        """Set a rule."""
+        """Define or replace the grammar's rule of this name."""
         self._rules[name] = body
 
     def reserve(self) -> str:
-        """A name that is free; whoever asks defines it."""
+        """A name that is free; the caller defines it."""
         name = f"r{len(self._rules)}"
         self._rules[name] = ""
         return name

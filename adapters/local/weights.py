@@ -86,11 +86,11 @@ def find_weights(gguf: str | os.PathLike[str] | None = None, *, weights: Weights
 def _named(path: Path, origin: str) -> Path:
     if not path.is_file():
         raise InvalidConfig(
-            f"{origin} names {path}, which is no file; name a GGUF file, or leave it out and run: {COMMAND}"
+            f"{origin} names {path}, which is not a file; name a GGUF file, or leave it out and run: {COMMAND}"
         )
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
-            raise InvalidConfig(f"{origin} names {path}, which is no GGUF file; name one that llama.cpp can load")
+            raise InvalidConfig(f"{origin} names {path}, which is not a GGUF file; name one that llama.cpp can load")
     return path
 
 

@@ -91,7 +91,7 @@ class Calls:
         return bool(self._calls)
 
     def take(self, piece: Any) -> Iterator[ToolCallDelta]:
-        """One entry of ``tool_calls``. What is null or no object is passed over."""
+        """One entry of ``tool_calls``. What is null or no object is ignored."""
         if not isinstance(piece, dict):
             return
         function = piece.get("function")

@@ -1,7 +1,7 @@
 """The chunks of a chat completion as chat events (semantics 4, 14). Pure, imports no SDK.
 
 Written for OpenAI and for the many servers that speak its API with an accent: each field is taken in every shape that
-it was seen in, what is null or of another type is passed over, and what only the server can read is kept as it came, to
+it was seen in, what is null or of another type is ignored, and what only the server can read is kept as it came, to
 go back to it.
 """
 
@@ -134,7 +134,7 @@ class ChatTranslator:
 
 
 def texts_of(content: object) -> Iterator[str]:
-    """The texts in ``content``: a text, a list of parts, or one part; other parts are passed over."""
+    """The texts in ``content``: a text, a list of parts, or one part; other parts are ignored."""
     if isinstance(content, str):
         if content:
             yield content

@@ -103,7 +103,7 @@ class ResponsesTranslator:
         return self._response is not None
 
     def feed(self, item: Item) -> Iterable[ChatEvent]:
-        """One event, or a whole response. Kinds that mean nothing to us are passed over."""
+        """One event, or a whole response. Kinds that mean nothing to us are ignored."""
         event = item.value
         if item.whole:
             response = event.get("response") if isinstance(event.get("response"), dict) else event
@@ -150,7 +150,7 @@ class ResponsesTranslator:
         yield ToolCallDelta(call.call_id, call.name or None, text)
 
     def _item(self, item: dict[str, Any], event: dict[str, Any]) -> Iterator[ChatEvent]:
-        """An item that is done; one that was told before is passed over."""
+        """An item that is done; one that was told before is ignored."""
         # Where the server neither names nor counts its items, they are taken to come in order.
         names = _names_of({"output_index": self._done, **event}, item)
         if self._seen & names:

@@ -1,4 +1,4 @@
-"""Who may open a session, as rows (semantics 7, "Claims").
+"""The right to open a session, as rows (semantics 7, "Claims").
 
 Times are those of the server's clock alone: no process compares its own with another's. Epochs come from one sequence,
 so that they grow also where a session was deleted in between.

@@ -90,7 +90,7 @@ def trio_connection() -> type[AsyncConnection[Any]]:
                 self.cut()
 
         def cut(self) -> None:
-            """Close at once. Sync, idempotent; whoever waits for the socket is woken."""
+            """Close at once. Sync, idempotent; a task that waits for the socket is woken."""
             if self.pgconn.status != psycopg.pq.ConnStatus.BAD:
                 trio.lowlevel.notify_closing(self.pgconn.socket)
                 self.pgconn.finish()

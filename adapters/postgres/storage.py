@@ -175,5 +175,5 @@ class PostgresMemoryStorage(_Storage):
         await memories.save(self._database, memory)
 
     async def delete(self, namespace: str, id: str) -> None:
-        """Forget one. Unknown ids are not an error."""
+        """Forget a memory. Unknown ids are not an error."""
         await memories.delete(self._database, namespace, id)

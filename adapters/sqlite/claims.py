@@ -1,4 +1,4 @@
-"""Who may open a session, as rows (semantics 7, "Claims").
+"""The right to open a session, as rows (semantics 7, "Claims").
 
 Functions of a connection, run in its thread. A row stays when its claim is released, so that the epoch only grows; it
 goes with its session. Times are those of the machine's clock: they decide how long others wait, never who may write.

@@ -37,7 +37,7 @@ def require_apsw() -> ModuleType:
 
 
 _ADVICE = {
-    "NotADBError": "it is no SQLite database; give youyou a file of its own",
+    "NotADBError": "it is not a SQLite database; give youyou a file of its own",
     "CorruptError": "it is damaged; restore it from a backup or move it away",
     "ReadOnlyError": "it is read-only; make the file and its directory writable",
     "FullError": "the disk is full; free some space - nothing of this call was stored",

@@ -56,7 +56,7 @@ class OwnerLocks:
         return True
 
     def release(self, owner: str) -> None:
-        """Let go of the lock of ``owner``. One that is not held is no error."""
+        """Let go of the lock of ``owner``. One that is not held is not an error."""
         if (lock := self._held.pop(owner, None)) is not None:
             _remove(self._file_of(owner), lock)
 

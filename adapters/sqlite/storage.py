@@ -13,8 +13,8 @@ Durability. A call that returned is in the file, in whole, whatever happens to t
 also whatever happens to the machine. With ``"NORMAL"``, the default, a power failure may take back the newest calls,
 from the end and each in whole; the file stays sound.
 
-Damage. A file that is no database, another program's, newer, read-only or on a full disk gives an error that says so.
-Pages and lines that were changed from outside are noticed when they are read: an error, never a wrong history.
+Damage. A file that is not a database, another program's, newer, read-only or on a full disk gives an error that says
+so. Pages and lines that were changed from outside are noticed when they are read: an error, never a wrong history.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class SQLiteSessionStorage(_Storage):
         return await self._file.run(partial(sessions.find, query=query))
 
     async def delete_session(self, session_id: str) -> None:
-        """Forget a session and its claim. Unknown ids are no error."""
+        """Forget a session and its claim. Unknown ids are not an error."""
         await self._file.run(partial(sessions.delete, session_id=session_id))
 
     async def claim(
@@ -182,5 +182,5 @@ class SQLiteMemoryStorage(_Storage):
         await self._file.run(partial(memories.save, memory=memory))
 
     async def delete(self, namespace: str, id: str) -> None:
-        """Forget one. Unknown ids are no error."""
+        """Forget a memory. Unknown ids are not an error."""
         await self._file.run(partial(memories.delete, namespace=namespace, id=id))

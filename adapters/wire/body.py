@@ -31,7 +31,7 @@ _MARK_UP = re.compile(r"<(script|style)\b.*?(</\1>|$)|<[^<>]*>", re.DOTALL | re.
 
 
 class Mark(Enum):
-    """What is no object, but says something all the same."""
+    """What is not an object, but says something all the same."""
 
     END = "[DONE]"
 
@@ -40,7 +40,7 @@ END: Final = Mark.END
 
 
 class UnreadableBody(Exception):
-    """The answer is neither an event stream nor JSON, or an event in it is no JSON: the text quotes it."""
+    """The answer is neither an event stream nor JSON, or an event in it is not JSON: the text quotes it."""
 
 
 @attrs.frozen
@@ -82,7 +82,7 @@ class Body:
 
         Raises:
             UnreadableBody: an event holds no JSON.
-            EventTooLong: one event, or a body that is no stream, is longer than `MAX_EVENT_BYTES`.
+            EventTooLong: one event, or a body that is not a stream, is longer than `MAX_EVENT_BYTES`.
         """
         if self._form is _Form.EVENTS:
             yield from self._objects(self._decoder.feed(chunk))
@@ -143,13 +143,15 @@ class Body:
         except (ValueError, RecursionError):
             kind = self.content_type.partition(";")[0].strip() or "a body without a content type"
             said = f": {_quoted(text)}" if text else ", and nothing in it"
-            raise UnreadableBody(f"the server answered with {kind} that is no event stream and no JSON{said}") from None
+            raise UnreadableBody(
+                f"the server answered with {kind} that is not an event stream and no JSON{said}"
+            ) from None
 
 
 def not_an_answer(value: Any) -> UnreadableBody:
     """The error for JSON in which there is no answer."""
     said = json.dumps(value, ensure_ascii=False)[:_QUOTED]
-    return UnreadableBody(f"the server answered with JSON that is no answer of this API: {said}")
+    return UnreadableBody(f"the server answered with JSON that is not an answer of this API: {said}")
 
 
 def _decoded(data: str, name: str) -> Any:
@@ -158,7 +160,7 @@ def _decoded(data: str, name: str) -> Any:
     except (ValueError, RecursionError):
         if name == "error":  # said in words
             return {"error": {"message": data[:1000]}}
-        raise UnreadableBody(f"the server's stream cannot be read; it holds what is no JSON: {_quoted(data)}") from None
+        raise UnreadableBody(f"the server's stream holds what is not JSON: {_quoted(data)}") from None
 
 
 def _quoted(text: str) -> str:

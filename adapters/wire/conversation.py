@@ -19,7 +19,7 @@ import attrs
 import msgspec
 
 from ...core.ports.call_arguments import repaired
-from ...core.prompts.tags import fence
+from ...core.prompts.tags import enclose
 from ...messages.content import ContentBlock, FileBlock, ImageBlock, TextBlock
 from ...messages.history import AssistantMessage, Message, SystemMessage, ToolCall, ToolResult, UserMessage
 from ...messages.jsonvalue import thaw
@@ -83,7 +83,7 @@ def parts(messages: Iterable[Message], *, notes_as_user: bool) -> list[Part]:
             case SystemMessage() if not notes_as_user:
                 grouped.append(message)
             case SystemMessage(content=text):
-                _say(grouped, (TextBlock(fence("system", text)),), merge=True)
+                _say(grouped, (TextBlock(enclose("system", text)),), merge=True)
             case UserMessage(content=content):
                 _say(grouped, tuple(map(_plain_block, filter(_speakable, content))), merge=notes_as_user)
     return grouped
@@ -118,7 +118,7 @@ def _speakable(block: ContentBlock) -> bool:
 
 def _plain_block(block: ContentBlock) -> TextBlock | ImageBlock:
     if isinstance(block, FileBlock):
-        return TextBlock(fence("file", block.text, name=block.name))
+        return TextBlock(enclose("file", block.text, name=block.name))
     if isinstance(block, TextBlock | ImageBlock):
         return block
     raise TypeError(f"{type(block).__name__} has no place in a user message")
@@ -139,7 +139,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def tool_call(call_id: str, name: str, text: str, provider_data: Any = None) -> ToolCall:
-    """A finished call from the text of its arguments; a text that is no JSON object is kept as it is.
+    """A finished call from the text of its arguments; a text that is not JSON object is kept as it is.
 
     Whatever the text is, the call comes out: what is wrong with it is told to the model, not to the stream.
     """

@@ -86,7 +86,7 @@ class Endpoint:
         client = self.holder.get()
         password = urlsplit(self.base_url).password
         given = (getattr(client, "api_key", None), getattr(client, "auth_token", None), password)
-        # A stand-in of a few letters ("none", "k") is no secret, and is part of many words.
+        # A stand-in of a few letters ("none", "k") is not a secret, and is part of many words.
         return (secret for secret in given if isinstance(secret, str) and len(secret) > 5)
 
 

@@ -102,7 +102,7 @@ def _is_temporary(failure: Failure) -> bool:
 def retry_after_ms(headers: Mapping[str, str]) -> int | None:
     """How long the server asks to wait, in ms, from ``retry-after-ms`` or ``retry-after`` (seconds or a date).
 
-    A wait of nothing is no wait asked for: some gateways send a 0 beside the real figure.
+    A wait of nothing is not a wait asked for: some gateways send a 0 beside the real figure.
     """
     waits = [_milliseconds(headers.get("retry-after-ms"), 1), _milliseconds(headers.get("retry-after"), 1000)]
     return next((wait for wait in waits if wait), None)

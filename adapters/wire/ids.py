@@ -44,7 +44,7 @@ class Ids:
         digest = sha256(f"{salt} {call_id}".encode(errors="replace")).hexdigest()
         if self.plain:
             return digest[: self.longest]
-        # The readable part helps whoever reads a log; the digest keeps two long ids apart.
+        # The readable part helps a reader of the log; the digest keeps two long ids apart.
         return f"{_ODD.sub('_', call_id)[: self.longest - _DIGITS - 1]}_{digest[:_DIGITS]}"
 
 

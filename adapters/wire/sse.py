@@ -42,7 +42,7 @@ class SseEvent:
 
 @attrs.define
 class SseDecoder:
-    """Bytes in, events out. Comments, ids and retry hints are passed over, and so is an event without data.
+    """Bytes in, events out. Comments, ids and retry hints are ignored, and so is an event without data.
 
     Linear: a piece is looked at once when it arrives, and once more when the line that it belongs to is joined.
     """
@@ -109,5 +109,5 @@ class SseDecoder:
             case "event":
                 self._name = value.removeprefix(b" ").decode(errors="replace")
             case _:
-                # Comments for hours are no part of an event; only what is kept counts.
+                # Comments for hours are not a part of an event; only what is kept counts.
                 self._held -= len(line)

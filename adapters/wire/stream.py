@@ -143,7 +143,7 @@ class SdkStream:
     async def _read_until(self) -> bytes:
         with trio.move_on_at(self._until):
             return await anext(self._chunks)
-        # Comments for ever, or silence: what was declared holds. The cut-off reader has closed what it held.
+        # Comments forever, or silence: what was declared holds. The cut-off reader has closed what it held.
         self._end(marked=False)
         return b""
 

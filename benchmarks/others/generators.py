@@ -58,7 +58,7 @@ async def periodic(sim: Simulation) -> None:
 
 
 async def values(sim: Simulation) -> None:
-    """Who waits for a value hears of it, whoever else stops waiting."""
+    """A task that waits for a value hears of it, no matter who else stops waiting."""
     level = trio_util.AsyncValue(0)
     heard: list[int] = []
     sim.at_end(lambda: heard == [2], "the value is heard of once")

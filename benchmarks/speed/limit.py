@@ -2,8 +2,8 @@
 
 One task for the turn, one for the recorder, one that reads. Delivery is bounded; every event has a number and a time;
 text is kept in the step in which it is said; calls are noted before they start; a tool has a task and a time-out; each
-call has one result; the terminal event comes last. No hooks, no schemas, no cleaning of arguments, no tokens, no hard
-stop.
+call has one result; the terminal event comes last. No hooks, no schemas, no cleaning of arguments, no tokens, no forced
+shutdown.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """autogen-agentchat: a `ChatCompletionClient` of our own, `AssistantAgent.run_stream()`; history: the agent's context.
 
-`ReplayChatCompletionClient` of autogen-ext can neither stream for ever nor wait nor be cancelled.
+`ReplayChatCompletionClient` of autogen-ext can neither stream forever nor wait nor be cancelled.
 """
 
 from __future__ import annotations

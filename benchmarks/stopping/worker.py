@@ -4,8 +4,8 @@
 
     python -m benchmarks.stopping.worker RUNTIME --one SCENARIO WAY AT
 
-repeats one stop and prints what became of it, down to the next request: for whoever wants to look into a figure that is
-not zero. Runs in the environment of the runtime.
+repeats one stop and prints what became of it, down to the next request: for anyone who wants to look into a figure that
+is not zero. Runs in the environment of the runtime.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ PAUSE = 0.02
 _HELLO = """\
 Hello! I am a **scripted model**: I follow rules, so that you can try everything without a real one.
 
-- `what is 12 * 7, 3 ** 5 and the time?` - three tools side by side
+- `what is 12 * 7, 3 ** 5 and the time?` - three tools concurrently
 - `note: milk; bread; tea` - three notes, one after the other
 - `which notes?` - reads them back
 - `wait 20` - a slow tool: stop me with Ctrl-C, press it twice to cut the tool

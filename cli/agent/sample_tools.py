@@ -21,7 +21,7 @@ from ...messages.history import ToolCall, ToolOutcome, ToolResult
 from ...messages.records import SessionEvent
 
 LOOKING_UP = 0.3
-"""Seconds that reading takes, so that a person sees calls run side by side."""
+"""Seconds that reading takes, so that a person sees calls run concurrently."""
 WRITING_DOWN = 0.6
 """Seconds that a note takes, so that a person sees them run one after the other, and can stop between two."""
 _LONGEST_WAIT = 600
@@ -123,7 +123,7 @@ def _value(node: ast.expr) -> float:
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             return _binary(op, _value(left), _value(right))
         case _:
-            raise ValueError(f"{ast.unparse(node)[:80]!r} is no arithmetic; use numbers, brackets and + - * / // % **")
+            raise ValueError(f"{ast.unparse(node)[:80]!r} is not arithmetic; use numbers, brackets and + - * / // % **")
 
 
 def _binary(op: ast.operator, left: float, right: float) -> float:
@@ -131,7 +131,7 @@ def _binary(op: ast.operator, left: float, right: float) -> float:
         raise ValueError("an exponent may be 64 at most")
     value = _OPERATORS[type(op)](left, right)
     if isinstance(value, complex):
-        raise ValueError("the result is no real number")
+        raise ValueError("the result is not a real number")
     return _bounded(value)
 
 

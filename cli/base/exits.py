@@ -31,7 +31,7 @@ exit codes:
   2    the command was not understood
   129  the terminal was closed (SIGHUP)
   130  Ctrl-C (SIGINT) stopped a turn without a terminal, or the command
-  141  whoever read the output went away (SIGPIPE); nothing is said about it
+  141  the reader of the output went away (SIGPIPE); nothing is said about it
   143  SIGTERM
 In every case the database holds all that was said, and the session can be resumed."""
 
@@ -73,7 +73,7 @@ def _outcome(command: Callable[[A], int], arguments: A) -> int:
 
 
 def _own_fault(error: Exception) -> int:
-    """A traceback is for whoever mends this program, and for nothing else."""
+    """A traceback is for the person who fixes this program."""
     say("".join(traceback.format_exception(error)))
     return ERROR
 

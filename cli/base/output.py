@@ -72,7 +72,7 @@ def put(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Write to stderr, now. A stderr that cannot be written leaves nobody to tell, so that is passed over."""
+    """Write to stderr, now. A stderr that cannot be written leaves nobody to tell, so the error is ignored."""
     with suppress(OSError):
         _write_stream(sys.stderr, printable(text))
 
@@ -102,7 +102,7 @@ class Output:
         await self._send(1, text)
 
     async def tell(self, text: str) -> None:
-        """Write to stderr. Cancellation: as for `write`. A stderr that cannot be written is passed over."""
+        """Write to stderr. Cancellation: as for `write`. A stderr that cannot be written is ignored."""
         with suppress(OutputFailed):
             await self._send(2, text)
 

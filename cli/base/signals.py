@@ -24,7 +24,7 @@ _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if
 
 @attrs.define(eq=False)
 class Stops:
-    """Who asked the command to stop. Every method is sync and idempotent."""
+    """The signals that asked the command to stop. Every method is sync and idempotent."""
 
     scope: trio.CancelScope = attrs.Factory(trio.CancelScope)
     signal: int | None = None

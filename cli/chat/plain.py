@@ -26,7 +26,7 @@ _HELP = "  /approve asks before each tool, or no more; /quit leaves, as Ctrl-D d
 async def plain_chat(options: Options, session: Session, approval: Approval, stops: Stops) -> None:
     """Read lines and answer each until the user leaves.
 
-    Cancellation: a checkpoint; a thread that waits for a line is left behind.
+    Cancellation: a checkpoint; a thread that waits for a line is abandoned.
     """
     put, take = trio.open_memory_channel[str](100)
     chat = _PlainChat(session, approval, stops, Output(stops), take, options.attachments)

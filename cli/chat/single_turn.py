@@ -63,7 +63,7 @@ async def one_turn(options: Options, prompt: str, as_json: bool, stops: Stops) -
 
 
 async def _read_stdin() -> str:
-    """All of stdin. Cancellation: a checkpoint; a thread that still waits is left behind."""
+    """All of stdin. Cancellation: a checkpoint; a thread that still waits is abandoned."""
     pieces = []
     while piece := await trio.to_thread.run_sync(os.read, 0, _CHUNK, abandon_on_cancel=True):
         pieces.append(piece)

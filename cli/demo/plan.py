@@ -51,7 +51,7 @@ CUT_STREAM = PlannedTurn(
     after_words,
 )
 SIDE_BY_SIDE = PlannedTurn(
-    "3. read-only tools, side by side",
+    "3. read-only tools, concurrently",
     "Work out 12 * 7\nWork out 100 - 58\nWhat time is it?",
     "one slow tool holds up the others, or their results are mixed up",
 )
@@ -81,7 +81,7 @@ class LineByLine:
 
     A model of 135 million parameters chats, and it chooses a tool for one request at a time; of several requests it
     drops some, and in retelling what tools answered it makes mistakes. So it is asked for what it does well: the calls
-    are put together here, and results are read out as they came. Whoever made the inner provider enters and leaves it.
+    are put together here, and results are read out as they came. The maker of the inner provider enters and leaves it.
     """
 
     def __init__(self, inner: ModelProvider) -> None:

@@ -11,7 +11,7 @@ import attrs
 
 @attrs.define(eq=False)
 class CircuitBreaker:
-    """After ``limit`` failures in a row the next ``pause`` occasions are passed over, then one is tried again.
+    """After ``limit`` failures in a row the next ``pause`` occasions are skipped, then one is tried again.
 
     If that one fails too, the pause doubles, up to ``longest_pause``; a success ends it. So there is neither a loop of
     failures nor a latch that stays open.
@@ -21,12 +21,12 @@ class CircuitBreaker:
     pause: int = 4
     longest_pause: int = 64
     _failures: int = attrs.field(default=0, init=False)
-    _to_pass_over: int = attrs.field(default=0, init=False)
+    _to_skip: int = attrs.field(default=0, init=False)
 
     def allows(self) -> bool:
         """Whether to try on this occasion. Ask once per occasion: the asking is what is counted."""
-        if self._to_pass_over:
-            self._to_pass_over -= 1
+        if self._to_skip:
+            self._to_skip -= 1
             return False
         return True
 
@@ -36,8 +36,8 @@ class CircuitBreaker:
         if self._failures >= self.limit:
             # Bounded before shifting: after years of failures the shift itself would be the problem.
             doublings = min(self._failures - self.limit, self.longest_pause.bit_length())
-            self._to_pass_over = min(self.pause << doublings, self.longest_pause)
+            self._to_skip = min(self.pause << doublings, self.longest_pause)
 
     def succeeded(self) -> None:
         """The occasion that was allowed succeeded."""
-        self._failures = self._to_pass_over = 0
+        self._failures = self._to_skip = 0

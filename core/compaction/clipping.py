@@ -1,4 +1,4 @@
-"""Large single items made small: head and tail stay, a notice stands between (semantics 9). Pure.
+"""Large single items made small: head and tail stay, with a notice between (semantics 9). Pure.
 
 clip_to(text, 100, estimate_text)               # at most about 100 tokens of it
 shrink_items(history, budget, meter.size)       # the largest items first, until all of it fits
@@ -29,7 +29,7 @@ def clip(text: str, keep: int) -> str:
     notice = CLIPPED.format(count=len(text) - keep)
     if len(text) <= max(keep, 0) + len(notice):
         return text
-    # More of the head: what a text is about stands there; but errors and totals stand at the end.
+    # More of the head: what a text is about is there; but errors and totals are at the end.
     head = int(max(keep, 0) * _HEAD_SHARE)
     tail = max(keep, 0) - head
     return f"{text[:head]}{notice}{text[len(text) - tail :]}"

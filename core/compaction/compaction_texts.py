@@ -10,8 +10,8 @@ SUMMARY_PREFIX = (
 )
 
 SUMMARY_PROMPT = """\
-Summarise the conversation below, so that it can go on without its text. Whoever continues it sees your summary and \
-nothing else of this part.
+Summarise the conversation below, so that it can go on without its text. The model that continues it sees your summary \
+and nothing else of this part.
 
 Write down, briefly and in the language of the conversation:
 - what the user wants, in the user's own terms, with every constraint and preference;

@@ -1,6 +1,6 @@
 """When history is compacted, where it is cut, and what is remembered of it (semantics 9). Pure decisions.
 
-Who asks the model, emits events and stores the record is the turn.
+The turn asks the model, emits events and stores the record.
 
     if needs_compaction(meter.estimate(system, tools), model.context_window, config.compact_threshold):
         part = split_history(history, keep_budget(model.context_window), meter.size)
@@ -17,7 +17,7 @@ import attrs
 
 from ...messages.codec import converter
 from ...messages.history import Message
-from ..history.segments import newest_input, piece_at, pieces
+from ..history.segments import newest_input, segment_at, segments
 from ..history.tokens import MessageSize
 from .circuit_breaker import CircuitBreaker as CircuitBreaker
 from .clipping import shrink_items as shrink_items
@@ -58,8 +58,8 @@ def cut_point(history: Sequence[Message], keep_tokens: int, size: MessageSize) -
     Never between a call and its result, nor between an input and its skill prompts. The tail has at most
     ``keep_tokens`` unless the newest turn alone has more. Returns 0 when nothing may go.
     """
-    cut = pieces(history, is_marker)
-    request = piece_at(cut, newest_input(history))
+    cut = segments(history, is_marker)
+    request = segment_at(cut, newest_input(history))
     first = _first_kept(history, cut, keep_tokens, size)
     return _worth_cutting(history, min(first, request.start) if request else first)
 
@@ -68,7 +68,7 @@ def cut_point(history: Sequence[Message], keep_tokens: int, size: MessageSize) -
 class Split:
     """History in two: ``old`` is summarised and worth ``replaced_tokens``, ``kept`` goes on word for word.
 
-    Inside a long turn the newest user message, with its skill prompts, stands in both: the summary needs it as context.
+    Inside a long turn the newest user message, with its skill prompts, is in both: the summary needs it as context.
     """
 
     old: tuple[Message, ...]
@@ -78,8 +78,8 @@ class Split:
 
 def split_history(history: Sequence[Message], keep_tokens: int, size: MessageSize) -> Split | None:
     """Cut ``history`` as `cut_point` does, but also within a turn that alone is too long. None: nothing may go."""
-    cut = pieces(history, is_marker)
-    request = piece_at(cut, newest_input(history))
+    cut = segments(history, is_marker)
+    request = segment_at(cut, newest_input(history))
     first = _worth_cutting(history, _first_kept(history, cut, keep_tokens, size, request))
     # The cut falls inside the newest turn: its request goes into both halves, for the model that summarises and for the
     # one that goes on.
@@ -95,14 +95,14 @@ def split_history(history: Sequence[Message], keep_tokens: int, size: MessageSiz
 def _first_kept(
     history: Sequence[Message], cut: Sequence[range], room: int, size: MessageSize, free: range = range(0)
 ) -> int:
-    """The start of the newest pieces that ``room`` holds, at least one. The piece ``free`` does not count."""
+    """The start of the newest segments that ``room`` holds, at least one. The segment ``free`` does not count."""
     first = len(history)
-    for piece in reversed(cut):
-        if piece != free:
-            room -= sum(size(history[index]) for index in piece)
+    for segment in reversed(cut):
+        if segment != free:
+            room -= sum(size(history[index]) for index in segment)
             if room < 0 and first < len(history):
                 return first
-        first = piece.start
+        first = segment.start
     return first
 
 
@@ -135,7 +135,7 @@ class CompactionRecord:
         """The record of such a value. Unknown fields are ignored.
 
         Raises:
-            ValueError: this is no record.
+            ValueError: this is not a record.
         """
         try:
             return converter.structure(value, cls)

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from ...messages.history import Message, SystemMessage, UserMessage
 from ..history.rendering import render
-from ..history.segments import pieces
+from ..history.segments import segments
 from ..history.tokens import MESSAGE_TOKENS, TextCounter, estimate_text
-from ..prompts.tags import fence
+from ..prompts.tags import enclose
 from .clipping import clip_to
 from .compaction_texts import CONVERSATION_TAG, EARLIER_REMOVED, OMITTED_ROUNDS, SUMMARY_PREFIX, SUMMARY_TAG
 
@@ -30,13 +30,13 @@ def is_marker(message: Message) -> bool:
 
 def compacted(summary: str, kept: Iterable[Message]) -> tuple[Message, ...]:
     """The history that goes on: the summary of the old part, then what is kept."""
-    return (SystemMessage(fence(SUMMARY_TAG, f"{SUMMARY_PREFIX}\n\n{summary.strip()}")), *kept)
+    return (SystemMessage(enclose(SUMMARY_TAG, f"{SUMMARY_PREFIX}\n\n{summary.strip()}")), *kept)
 
 
 def check_summary(
     text: str, replaced_tokens: int, *, called_tool: bool = False, count: TextCounter = estimate_text
 ) -> str | None:
-    """Why this answer is no summary of a part of ``replaced_tokens``, or None if it is one (semantics 9).
+    """Why this answer is not a summary of a part of ``replaced_tokens``, or None if it is one (semantics 9).
 
     Args:
         text: the plain text of the answer; an answer of only reasoning has none.
@@ -60,8 +60,8 @@ def summary_request_messages(
     What does not fit is left out, oldest whole rounds first; the summary of an earlier compaction stays. To shorten a
     request that was too long all the same, ask again with a smaller budget.
     """
-    room = budget - count(prompt) - MESSAGE_TOKENS - count(fence(CONVERSATION_TAG, OMITTED_ROUNDS))
-    text = fence(CONVERSATION_TAG, render_within(old, max(room, 1), count))
+    room = budget - count(prompt) - MESSAGE_TOKENS - count(enclose(CONVERSATION_TAG, OMITTED_ROUNDS))
+    text = enclose(CONVERSATION_TAG, render_within(old, max(room, 1), count))
     return (UserMessage(f"{prompt.strip()}\n\n{text}"),)
 
 
@@ -79,15 +79,15 @@ def render_within(old: Sequence[Message], room: int, count: TextCounter) -> str:
 def _newest_rounds(old: Sequence[Message], room: int, count: TextCounter) -> str:
     texts: list[str] = []
     first = len(old)
-    for piece in reversed(pieces(old)):
-        text = render(old[piece.start : piece.stop])
+    for segment in reversed(segments(old)):
+        text = render(old[segment.start : segment.stop])
         if (tokens := count(text) + 1) > room:
             break
-        room, first = room - tokens, piece.start
+        room, first = room - tokens, segment.start
         texts.append(text)
     # Not even one round fits: a part of the newest is better than nothing.
     if not texts and old:
-        newest = pieces(old)[-1]
+        newest = segments(old)[-1]
         first = newest.start
         texts.append(clip_to(render(old[newest.start :]), room, count))
     omitted = [OMITTED_ROUNDS.format(count=first)] if first else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...messages.history import Message, SystemMessage
-from ..history.segments import newest_input, piece_at, pieces
+from ..history.segments import newest_input, segment_at, segments
 from ..history.tokens import MessageSize
 from .compaction_texts import EARLIER_REMOVED
 from .summaries import is_marker, is_summary
@@ -22,8 +22,8 @@ def truncate_history(history: Sequence[Message], budget: int, size: MessageSize)
     """
     if not history or sum(map(size, history)) <= budget:
         return tuple(history)
-    cut = pieces(history, is_marker)
-    request = piece_at(cut, newest_input(history))
+    cut = segments(history, is_marker)
+    request = segment_at(cut, newest_input(history))
     note = SystemMessage(EARLIER_REMOVED)
     # The request is paid for first, since it is kept whatever the budget is.
     room = budget - size(note) - _size(history, request, size)
@@ -39,12 +39,12 @@ def truncate_history(history: Sequence[Message], budget: int, size: MessageSize)
 
 def _first_kept(history: Sequence[Message], cut: Sequence[range], request: range, room: int, size: MessageSize) -> int:
     first = len(history)
-    for piece in reversed(cut):
-        if piece != request:
-            room -= _size(history, piece, size)
+    for segment in reversed(cut):
+        if segment != request:
+            room -= _size(history, segment, size)
             if room < 0 and first < len(history):
                 return first
-        first = piece.start
+        first = segment.start
     return first
 
 
@@ -54,5 +54,5 @@ def _reserved(history: Sequence[Message], budget: int, size: MessageSize) -> int
     return tokens if tokens <= budget // 2 else 0
 
 
-def _size(history: Sequence[Message], piece: range, size: MessageSize) -> int:
-    return sum(size(history[index]) for index in piece)
+def _size(history: Sequence[Message], segment: range, size: MessageSize) -> int:
+    return sum(size(history[index]) for index in segment)

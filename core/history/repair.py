@@ -53,7 +53,7 @@ class CallEntry:
 
 
 @attrs.define(eq=False)
-class Response:
+class LoggedResponse:
     """One response of a model: what it said and what it called."""
 
     assistant: AssistantMessage | None = None
@@ -64,7 +64,7 @@ class Response:
         return next((entry for entry in self.calls if entry.original_id == call_id and entry.result is None), None)
 
 
-def arrange(history: Iterable[Message]) -> list[Response | Message]:
+def arrange(history: Iterable[Message]) -> list[LoggedResponse | Message]:
     """Pass one: responses put together and results given to their calls, in the order of the log."""
     arranging = _Arranging()
     for message in history:
@@ -75,18 +75,18 @@ def arrange(history: Iterable[Message]) -> list[Response | Message]:
 
 @attrs.define(eq=False)
 class _Arranging:
-    log: list[Response | Message] = attrs.field(factory=list)
-    _by_response_id: dict[str, Response] = attrs.field(factory=dict)
-    _waiting: dict[str, list[Response]] = attrs.field(factory=lambda: defaultdict(list))
+    log: list[LoggedResponse | Message] = attrs.field(factory=list)
+    _by_response_id: dict[str, LoggedResponse] = attrs.field(factory=dict)
+    _waiting: dict[str, list[LoggedResponse]] = attrs.field(factory=lambda: defaultdict(list))
     _ids: set[str] = attrs.field(factory=set)
     _numbers: dict[str, int] = attrs.field(factory=dict)
-    _nameless: Response | None = None  # the response without id that the last message belongs to
+    _nameless: LoggedResponse | None = None  # the response without id that the last message belongs to
 
     def take(self, message: Message) -> None:
         nameless, self._nameless = self._nameless, None
         match message:
             case AssistantMessage():
-                # Providers refuse a blank assistant message. Its calls, if it has any, stand on their own.
+                # Providers refuse a blank assistant message. Its calls, if it has any, are kept.
                 if not message.blank:
                     self._assistant_place(message.response_id).assistant = message
             case ToolCall():
@@ -96,19 +96,19 @@ class _Arranging:
             case _:
                 self.log.append(message)
 
-    def _assistant_place(self, response_id: str) -> Response:
+    def _assistant_place(self, response_id: str) -> LoggedResponse:
         known = self._by_response_id.get(response_id)
         # One response may have been written as calls first, when its text came last.
         return known if known is not None and known.assistant is None else self._begin(response_id)
 
-    def _call_place(self, response_id: str, nameless: Response | None) -> Response:
+    def _call_place(self, response_id: str, nameless: LoggedResponse | None) -> LoggedResponse:
         if response_id:
             return self._by_response_id.get(response_id) or self._begin(response_id)
         self._nameless = nameless
         return nameless or self._begin("")
 
-    def _begin(self, response_id: str) -> Response:
-        response = Response()
+    def _begin(self, response_id: str) -> LoggedResponse:
+        response = LoggedResponse()
         self.log.append(response)
         if response_id:
             self._by_response_id[response_id] = response
@@ -116,7 +116,7 @@ class _Arranging:
             self._nameless = response
         return response
 
-    def _take_call(self, call: ToolCall, response: Response) -> None:
+    def _take_call(self, call: ToolCall, response: LoggedResponse) -> None:
         unique = self._unique(call.call_id)
         entry = CallEntry(_renamed(call, unique), call.call_id)
         response.calls.append(entry)
@@ -149,8 +149,8 @@ def _renamed(message: CallOrResult, call_id: str) -> CallOrResult:
     return message if message.call_id == call_id else attrs.evolve(message, call_id=call_id)
 
 
-def _emit(entry: Response | Message, notices: Notices, started: Container[str] | None) -> Iterable[Message]:
-    if not isinstance(entry, Response):
+def _emit(entry: LoggedResponse | Message, notices: Notices, started: Container[str] | None) -> Iterable[Message]:
+    if not isinstance(entry, LoggedResponse):
         return (entry,)
     said = (entry.assistant,) if entry.assistant is not None else ()
     results = (call.result or missing_result(call, notices, started) for call in entry.calls)

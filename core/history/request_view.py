@@ -89,7 +89,7 @@ def note_of(message: AssistantMessage, notices: Notices) -> str:
 
 
 def is_attachment(block: ContentBlock) -> bool:
-    """Whether a provider may refuse this block: it is no plain text of the user's."""
+    """Whether a provider may refuse this block: it is not plain text of the user's."""
     return isinstance(block, ImageBlock | FileBlock)
 
 

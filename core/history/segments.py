@@ -1,9 +1,9 @@
-"""Where history may be cut: the pieces that stay whole (semantics 9).
+"""Where history may be cut: the segments that stay whole (semantics 9).
 
-A piece is one round (assistant message, its calls, their results) or one input of the user with the notes and skill
+A segment is one round (assistant message, its calls, their results) or one input of the user with the notes and skill
 prompts right before it.
 
-    pieces([user, assistant, call, result])     # (range(0, 1), range(1, 4))
+    segments([user, assistant, call, result])     # (range(0, 1), range(1, 4))
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from itertools import pairwise
 from ...messages.history import AssistantMessage, Message, SystemMessage, ToolCall, ToolResult, UserMessage
 
 
-def pieces(history: Sequence[Message], apart: Callable[[Message], bool] = lambda _: False) -> tuple[range, ...]:
-    """``history`` in consecutive pieces, none of which separates a call from its result.
+def segments(history: Sequence[Message], apart: Callable[[Message], bool] = lambda _: False) -> tuple[range, ...]:
+    """``history`` in consecutive segments, none of which separates a call from its result.
 
     Args:
-        apart: system messages that are a piece of their own even right before an input of the user.
+        apart: system messages that are a segment of their own even right before an input of the user.
     """
     awaiting = _Awaiting(history)
     begins: list[int] = []
@@ -70,6 +70,6 @@ def newest_input(history: Sequence[Message]) -> int | None:
     return next((index for index in reversed(range(len(history))) if isinstance(history[index], UserMessage)), None)
 
 
-def piece_at(cut: Sequence[range], index: int | None) -> range:
-    """The piece that holds ``index``; an empty one for None."""
-    return next((piece for piece in cut if index is not None and index in piece), range(0))
+def segment_at(cut: Sequence[range], index: int | None) -> range:
+    """The segment that holds ``index``; an empty one for None."""
+    return next((segment for segment in cut if index is not None and index in segment), range(0))

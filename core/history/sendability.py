@@ -69,7 +69,7 @@ class SendabilityCheck:
             return self.unanswered_problem()
         if call.response_id and call.response_id != self._response_id:
             self._begun_by_call.add(call.response_id)
-        # Ids stay taken after their results: providers refuse a request in which one id stands twice.
+        # Ids stay taken after their results: providers refuse a request in which one id occurs twice.
         self._ids.add(call.call_id)
         self._open[call.call_id] = call
         self._response_id = call.response_id

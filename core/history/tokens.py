@@ -178,7 +178,7 @@ class TokenMeter:
         return {"ratio": self._ratio, **attrs.asdict(self._last)}
 
     def relearn(self, learnt: Mapping[str, Any]) -> None:
-        """Go on from what an earlier meter had learnt of this history. What is no such data is passed over."""
+        """Go on from what an earlier meter had learnt of this history. What is not such data is ignored."""
         ratio = learnt.get("ratio")
         if isinstance(ratio, int | float):
             self._ratio = min(max(ratio, _LOWEST_RATIO), _HIGHEST_RATIO)
@@ -202,7 +202,7 @@ class TokenMeter:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # noqa: ASYNC103  sync: no cancellation of ours comes out of a counter
-            # Whatever it raises: a binding's panic is no Exception, and another library's cancellation is not ours.
+            # Whatever it raises: a binding's panic is not an Exception, and another library's cancellation is not ours.
             self.counter_error = error
             return estimate_text(text)  # noqa: ASYNC104  the same
 

@@ -24,7 +24,7 @@ from ..compaction.summaries import render_within
 from ..history.rendering import render
 from ..history.tokens import TextCounter, estimate_text, message_tokens
 from ..prompts.prompt_texts import DEFAULT_TEXTS, PromptTexts
-from ..prompts.tags import fence
+from ..prompts.tags import enclose
 from .extraction_answer import MAX_ITEMS
 from .extraction_answer import Extraction as Extraction
 from .extraction_answer import MemoryItem as MemoryItem
@@ -64,14 +64,14 @@ def extraction_text(
 
     Long tool results are clipped before anything that was said is left out.
     """
-    known = fence(_KNOWN_TAG, "\n".join(map(_known, shown))) if shown else texts.no_known_memories
-    frame = texts.extraction_input.format(limit=MAX_ITEMS, known=known, conversation=fence(CONVERSATION_TAG, ""))
-    conversation = fence(CONVERSATION_TAG, _conversation(messages, max(1, budget - count(frame)), count))
+    known = enclose(_KNOWN_TAG, "\n".join(map(_known, shown))) if shown else texts.no_known_memories
+    frame = texts.extraction_input.format(limit=MAX_ITEMS, known=known, conversation=enclose(CONVERSATION_TAG, ""))
+    conversation = enclose(CONVERSATION_TAG, _conversation(messages, max(1, budget - count(frame)), count))
     return texts.extraction_input.format(limit=MAX_ITEMS, known=known, conversation=conversation)
 
 
 def _known(memory: Memory) -> str:
-    return fence("memory", memory.content, id=memory.id, tags=", ".join(memory.tags))
+    return enclose("memory", memory.content, id=memory.id, tags=", ".join(memory.tags))
 
 
 def _conversation(messages: Sequence[Message], room: int, count: TextCounter) -> str:

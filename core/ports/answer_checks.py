@@ -1,4 +1,4 @@
-"""What a port answered, judged at the door (semantics 7, 12).
+"""What a port answered, validated at the boundary (semantics 7, 12).
 
     events_of(stored)               # a tuple of events, every field of its own type; or TypeError
     memories_of(found, "user")      # those that are sound and of this namespace, and what is wrong with the others

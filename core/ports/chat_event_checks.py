@@ -1,10 +1,10 @@
-"""What a provider yields, judged at the door (semantics 4).
+"""What a provider yields, validated at the boundary (semantics 4).
 
-    checked(TextDelta("\\ud83da"))              # TextDelta("\\ufffda"): nothing unsendable gets in
-    checked(Done(stop_reason="length"))         # the text of a stop reason is as good as its name
-    checked(TextDelta(5))                       # raises ProviderError
+    validate_chat_event(TextDelta("\\ud83da"))              # TextDelta("\\ufffda"): nothing unsendable gets in
+    validate_chat_event(Done(stop_reason="length"))         # the text of a stop reason is as good as its name
+    validate_chat_event(TextDelta(5))                       # raises ProviderError
 
-A provider is code of others: a field of a wrong type must fail its turn, not an actor that trusts it later. Pure.
+A provider is foreign code: a field of a wrong type must fail its turn, not an actor that trusts it later. Pure.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from .call_arguments import repaired
 from .split_characters import clean_inside
 
 
-def checked(event: object) -> ChatEvent:
+def validate_chat_event(event: object) -> ChatEvent:
     """``event``, clean of lone surrogates, with fields of the right types.
 
     Raises:
-        ProviderError: not retryable; it is no chat event, or one of its fields is of another type.
+        ProviderError: not retryable; it is not a chat event, or one of its fields is of another type.
     """
     if type(event) is TextDelta and type(event.text) is str and event.text.isascii():
         return event  # nearly all that a model says comes this way, many times a second
@@ -101,7 +101,7 @@ def _repaired(call: ToolCall) -> ToolCall:
 
 
 def error_of(event: ChatError) -> AgentError:
-    """The error that the provider told of."""
+    """The error that the provider reported."""
     return AgentError.of(event.code, event.message, retryable=event.retryable, retry_after_ms=event.retry_after_ms)
 
 

@@ -128,7 +128,7 @@ class ToolHandler(Protocol):
         """Whether it has side effects: a batch with such a tool runs one call after the other."""
 
     async def execute(self, input: ToolInput) -> ToolOutput:
-        """Do it. May raise anything: the model gets an error result."""
+        """Execute the call. It may raise anything: the model gets an error result."""
 
 
 class PluginContext(Protocol):
@@ -219,7 +219,7 @@ class SessionStorage(Protocol):
         """Sessions whose id starts with ``query`` or whose title contains it."""
 
     async def delete_session(self, session_id: str) -> None:
-        """Forget a session. Unknown ids are no error."""
+        """Forget a session. Unknown ids are not an error."""
 
 
 @attrs.frozen
@@ -289,4 +289,4 @@ class MemoryStorage(Protocol):
         """Insert or update. Same content: only ``updated_at`` changes. ``created_at`` is kept."""
 
     async def delete(self, namespace: str, id: str) -> None:
-        """Forget one. Unknown ids are no error."""
+        """Forget a memory. Unknown ids are not an error."""

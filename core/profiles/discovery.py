@@ -2,8 +2,8 @@
 
     converter.unstructure(agent.profiles())     # JSON: names, icons, quick actions, modes with their steps, tools
 
-A new profile shows up here without a change in any front end. Instructions are told only where ``resolved`` is asked
-for, by whoever looks into why a profile does what it does.
+A new profile shows up here without a change in any front end. Instructions are included only where ``resolved``
+is asked for, by a person who looks into why a profile does what it does.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class ReAct:
     """Rounds of model and tools until the model asks for no more."""
 
     budget: Budget | None = None
-    """Limits of a turn in this mode; a ``budget`` set beside the mode goes first. None: the agent's limits."""
+    """Limits of a turn in this mode; a ``budget`` set next to the mode goes first. None: the agent's limits."""
 
 
 @attrs.frozen
@@ -48,7 +48,7 @@ class Step:
     """
 
     name: str
-    """Unique within its pipeline; stands in events and errors."""
+    """Unique within its pipeline; appears in events and errors."""
     prompt: str
     """The user message of the step. ``{input}`` and ``{steps.NAME}`` are filled in."""
     tools: tuple[str, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(texts))

@@ -2,7 +2,7 @@
 
     stable_prompt(setup, texts=PromptTexts(skills="Skills you may suggest:"))      # other words, same structure
 
-The words of compaction stand in `compaction_texts`.
+The words of compaction are in `compaction_texts`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _NO_KNOWN = "No note is known yet."
 class PromptTexts:
     """Every default text in one place; replace the ones that should read differently.
 
-    ``skills``, ``plugins``, ``memories``, ``environment``: what stands above such a section of the system prompt.
+    ``skills``, ``plugins``, ``memories``, ``environment``: what comes above such a section of the system prompt.
     ``extraction``: the system prompt of an extraction; ``consolidation`` follows it.
     ``extraction_input``: its message; ``{limit}``, ``{known}`` and ``{conversation}`` are filled in.
     ``no_known_memories``: stands for the known notes when there are none.

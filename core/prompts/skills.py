@@ -16,7 +16,7 @@ import attrs
 
 from ...messages.content import TextBlock, UserInput, texts
 from ...messages.history import SystemMessage
-from .tags import escape, fence
+from .tags import enclose, escape
 
 
 @attrs.frozen
@@ -74,11 +74,11 @@ def triggered(text: str, skills: Iterable[str]) -> tuple[str, ...]:
 
 def injection(skill: SkillDefinition) -> SystemMessage:
     """The message that puts a skill's prompt before the user's message. The prompt cannot leave its tag."""
-    return SystemMessage(fence("skill", f"<name>{escape('name', skill.name)}</name>\n{skill.prompt}"))
+    return SystemMessage(enclose("skill", f"<name>{escape('name', skill.name)}</name>\n{skill.prompt}"))
 
 
 def _name_at(text: str, start: int, names: list[str]) -> str | None:
-    """The longest of ``names`` that stands at ``start`` and ends there as a word."""
+    """The longest of ``names`` that begins at ``start`` and ends there as a word."""
     return next((name for name in names if text.startswith(name, start) and _ends(text, start + len(name))), None)
 
 

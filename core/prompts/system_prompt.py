@@ -3,7 +3,7 @@
     stable_prompt(setup)                                    # instructions, personality, profile, skills, plugins
     dynamic_prompt(memories, environment, sections)         # memories, environment, sections of TurnStart hooks
 
-Pure: the same input gives the same text. Everything inserted stands in a tag that it cannot close. Tool definitions
+Pure: the same input gives the same text. Everything inserted is in a tag that it cannot close. Tool definitions
 travel in ``ChatRequest.tools``.
 """
 
@@ -21,7 +21,7 @@ from ..ports.protocols import Plugin
 from ..session_setup import SessionSetup
 from .prompt_texts import DEFAULT_TEXTS, PromptTexts
 from .skills import SkillDefinition
-from .tags import fence
+from .tags import enclose
 
 
 def stable_prompt(setup: SessionSetup, texts: PromptTexts = DEFAULT_TEXTS) -> str:
@@ -57,7 +57,9 @@ def dynamic_prompt(
 
 def render_memory(memory: Memory) -> str:
     """One memory in a tag of its own, with the id by which an extraction may update it."""
-    return fence("memory", memory.content, id=memory.id, tags=", ".join(memory.tags), updated=f"{memory.updated_at:%F}")
+    return enclose(
+        "memory", memory.content, id=memory.id, tags=", ".join(memory.tags), updated=f"{memory.updated_at:%F}"
+    )
 
 
 def _join(*sections: str) -> str:
@@ -66,12 +68,12 @@ def _join(*sections: str) -> str:
 
 def _section(tag: str, texts: Iterable[str]) -> str:
     said = [text for text in texts if text.strip()]
-    return fence(tag, "\n\n".join(said)) if said else ""
+    return enclose(tag, "\n\n".join(said)) if said else ""
 
 
 def _list(tag: str, header: str, items: Iterable[str]) -> str:
     lines = list(items)
-    return fence(tag, "\n".join([header, *lines])) if lines else ""
+    return enclose(tag, "\n".join([header, *lines])) if lines else ""
 
 
 def _skill_lines(skills: Iterable[SkillDefinition]) -> Iterator[str]:

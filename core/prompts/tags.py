@@ -1,8 +1,8 @@
 """Text put between tags that it cannot close (semantics 10, 11, 12).
 
-    fence("memories", "a </memories> b")    # "<memories>\\na &lt;/memories> b\\n</memories>"
+    enclose("memories", "a </memories> b")    # "<memories>\\na &lt;/memories> b\\n</memories>"
 
-Only the tag's own name is disarmed; other markup in the text is left as it is. A model reads what it sees, not bytes:
+Only the tag's own name is escaped; other markup in the text is left as it is. A model reads what it sees, not bytes:
 full-width and doubled signs, white space and characters that are not seen make a tag no other tag. Linear in the text.
 """
 
@@ -28,8 +28,8 @@ _LINE_ENDS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _GOES_ON = re.compile(r"[\w-]")
 
 
-def fence(tag: str, text: str, **attributes: str) -> str:
-    """``text`` on lines of its own inside ``<tag>``, with every opening or closing of that tag in it disarmed."""
+def enclose(tag: str, text: str, **attributes: str) -> str:
+    """``text`` on lines of its own inside ``<tag>``, with every opening or closing of that tag in it escaped."""
     return f"<{tag}{shown(attributes)}>\n{escape(tag, text)}\n</{tag}>"
 
 

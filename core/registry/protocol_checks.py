@@ -1,6 +1,6 @@
 """Whether a registered object has what its protocol asks for (semantics 2).
 
-    problem = shape_problem(Part.PLUGIN, value)     # None, or an InvalidConfig that names what is missing
+    problem = protocol_problem(Part.PLUGIN, value)     # None, or an InvalidConfig that names what is missing
 
 Looks at attributes and calls nothing but properties.
 """
@@ -16,7 +16,7 @@ from ..prompts.skills import SkillDefinition
 from .registration import Part
 
 # Attributes that are text, other attributes, methods.
-_SHAPES: dict[Part, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+_PROTOCOLS: dict[Part, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     Part.PROVIDER: (("id",), (), ("models", "chat")),
     Part.TOOL: (("name", "description"), ("parameters", "mutating"), ("execute",)),
     Part.PLUGIN: (("id", "display_name", "description"), (), ("initialize", "apply", "shutdown")),
@@ -40,7 +40,7 @@ _NOT_ASYNC = {
 _MISSING = object()
 
 
-def shape_problem(part: Part, value: Any) -> InvalidConfig | None:
+def protocol_problem(part: Part, value: Any) -> InvalidConfig | None:
     """The first thing that ``value`` lacks to be such a part, as an error that says what to write."""
     kind = type(value).__name__
     # A class has the methods as well and would pass all that follows.
@@ -54,7 +54,7 @@ def shape_problem(part: Part, value: Any) -> InvalidConfig | None:
 
 
 def _attribute_problem(part: Part, value: Any, kind: str) -> InvalidConfig | None:
-    texts, others, methods = _SHAPES[part]
+    texts, others, methods = _PROTOCOLS[part]
     missing = [name for name in (*texts, *others) if _read(value, name) is _MISSING]
     missing += [f"{name}()" for name in methods if not callable(_read(value, name))]
     if missing:

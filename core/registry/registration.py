@@ -4,7 +4,7 @@
     registrations.add(Part.TOOL, weather)
     registrations.add(Part.PLUGIN, audit, {"level": "all"})
 
-Keeps anything; judging it is the work of `registry.validate`.
+Keeps anything; validating it is the work of `registry.validate`.
 """
 
 from __future__ import annotations

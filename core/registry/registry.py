@@ -1,6 +1,6 @@
-"""Everything that is registered, judged together and frozen (semantics 2, requirements of names, models and tools).
+"""Everything that is registered, validated together and frozen (semantics 2, requirements of names, models and tools).
 
-    registry = validate(registrations)      # raises the first problem; the others stand in its notes
+    registry = validate(registrations)      # raises the first problem; the others are in its notes
     model, provider = registry.models["gpt-5-mini"]
     registry.checkers["weather"].check(arguments)
 
@@ -23,7 +23,7 @@ from ..tools.schema import ArgumentChecker
 from .registration import Part as Part
 from .registration import Registration
 from .registration import Registrations as Registrations
-from .validation import Findings
+from .validation import RegistrationProblems
 
 
 @attrs.frozen(eq=False)
@@ -43,15 +43,15 @@ class Registry:
 
 
 def validate(registrations: Registrations) -> Registry:
-    """Judge everything that can be seen without running anything, and freeze it (semantics 2).
+    """Validate everything that can be seen without running anything, and freeze it (semantics 2).
 
     Raises:
         AgentError: the first problem in order of registration, the configuration coming before all parts; the text of
             each further problem is in its ``__notes__``.
     """
-    findings = Findings(registrations)
-    registry = _registry(registrations.config, findings)
-    problems = findings.in_order()
+    found = RegistrationProblems(registrations)
+    registry = _registry(registrations.config, found)
+    problems = found.in_order()
     if problems:
         first, *others = problems
         for other in others:
@@ -61,19 +61,19 @@ def validate(registrations: Registrations) -> Registry:
     return registry
 
 
-def _registry(config: AgentConfig, findings: Findings) -> Registry:
-    """The registry as far as the findings allow; right if there are no problems."""
-    findings.check_config()
-    findings.sort_out()
-    providers = findings.named(Part.PROVIDER, "id", "give one of them another id")
-    models = findings.models(providers)
-    tools = findings.named(Part.TOOL, "name", "rename one, or pass Tool(name=...) to tell them apart")
-    checkers = findings.checkers(tools)
-    skills = findings.named(Part.SKILL, "name", "rename one")
-    findings.check_skills(skills, tools)
-    plugins = findings.named(Part.PLUGIN, "id", "give one of them another id")
-    profiles = findings.named(Part.PROFILE, "id", "give one of them another id")
-    findings.check_profiles(profiles, tools, models)
+def _registry(config: AgentConfig, found: RegistrationProblems) -> Registry:
+    """The registry as far as the problems allow; right if there are no found."""
+    found.check_config()
+    found.filter_invalid()
+    providers = found.named(Part.PROVIDER, "id", "give one of them another id")
+    models = found.models(providers)
+    tools = found.named(Part.TOOL, "name", "rename one, or pass Tool(name=...) to tell them apart")
+    checkers = found.checkers(tools)
+    skills = found.named(Part.SKILL, "name", "rename one")
+    found.check_skills(skills, tools)
+    plugins = found.named(Part.PLUGIN, "id", "give one of them another id")
+    profiles = found.named(Part.PROFILE, "id", "give one of them another id")
+    found.check_profiles(profiles, tools, models)
     return Registry(
         config=config,
         # Read-only from here on: sessions that are open must not see a tool that comes later.
@@ -83,8 +83,8 @@ def _registry(config: AgentConfig, findings: Findings) -> Registry:
         checkers=MappingProxyType(checkers),
         skills=_values(skills),
         plugins=tuple((entry.value, entry.config) for entry in plugins.values()),
-        session_storage=findings.storage(Part.SESSION_STORAGE),
-        memory_storage=findings.storage(Part.MEMORY_STORAGE),
+        session_storage=found.storage(Part.SESSION_STORAGE),
+        memory_storage=found.storage(Part.MEMORY_STORAGE),
         profiles=_values(profiles),
     )
 

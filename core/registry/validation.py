@@ -1,6 +1,6 @@
 """What is wrong with a set of registrations, each problem at the position where it was registered (semantics 2).
 
-Each rule adds the problems it finds and goes on with what is sound, so that one mistake does not hide another and
+Each rule adds the problems it finds and goes on with what is valid, so that one mistake does not hide another and
 does not cause complaints about its consequences.
 """
 
@@ -26,7 +26,7 @@ from ..ports.protocols import ModelCapabilities, ModelInfo, ModelProvider
 from ..profiles.profile_rules import profile_problems
 from ..tools.schema import ArgumentChecker
 from .config_rules import config_problems
-from .protocol_checks import shape_problem
+from .protocol_checks import protocol_problem
 from .registration import Part, Registration, Registrations
 
 Named = Mapping[str, Registration]
@@ -37,12 +37,12 @@ _SKILL_NAME = re.compile(r"[^\s/]+")
 
 
 @attrs.define(eq=False)
-class Findings:
-    """Problems found so far, and the registrations that have the shape of what they are registered as."""
+class RegistrationProblems:
+    """Problems found so far, and the registrations that have what their protocol asks for."""
 
     registrations: Registrations
     _problems: list[tuple[int, AgentError]] = attrs.field(factory=list)
-    _sound: list[Registration] = attrs.field(factory=list)
+    _valid: list[Registration] = attrs.field(factory=list)
     _models_known: bool = True
 
     def in_order(self) -> list[AgentError]:
@@ -64,19 +64,19 @@ class Findings:
         """The ranges of the configuration, which comes before everything else."""
         self._problems += [(-1, error) for error in config_problems(self.registrations.config)]
 
-    def sort_out(self) -> None:
-        """Keep what has the shape of its part; the other rules see nothing else."""
+    def filter_invalid(self) -> None:
+        """Keep what fits the protocol of its part; the other rules see nothing else."""
         for entry in self.registrations.entries:
-            problem = shape_problem(entry.part, entry.value)
+            problem = protocol_problem(entry.part, entry.value)
             if problem is None:
-                self._sound.append(entry)
+                self._valid.append(entry)
             else:
                 self._drop(entry, problem)
 
     def named(self, part: Part, attribute: str, advice: str) -> dict[str, Registration]:
-        """The sound registrations of one kind by name; a name that is taken is a conflict."""
+        """The valid registrations of one kind by name; a name that is taken is a conflict."""
         found: dict[str, Registration] = {}
-        for entry in self._sound:
+        for entry in self._valid:
             if entry.part is not part:
                 continue
             name: str = getattr(entry.value, attribute)
@@ -130,7 +130,7 @@ class Findings:
 
     def _unknown_models(self, models: Mapping[str, object]) -> Iterable[AgentError]:
         config, known = self.registrations.config, ", ".join(models) or "none"
-        # What is no string at all was reported with the configuration.
+        # What is not a string at all was reported with the configuration.
         default = getattr(config, "default_model", None)
         if isinstance(default, str) and default not in models:
             yield InvalidDefaultModel(f"default_model {default!r} is not registered; the models are: {known}")
@@ -173,7 +173,7 @@ class Findings:
 
     def storage(self, part: Part) -> Any:
         """The one storage of a kind, None without one; a second one is a problem."""
-        entries = [entry for entry in self._sound if entry.part is part]
+        entries = [entry for entry in self._valid if entry.part is part]
         for entry in entries[1:]:
             self._report(entry, StorageDuplicate(f"a second {part} is registered; register one only"))
         return entries[0].value if entries else None

@@ -1,4 +1,4 @@
-"""What becomes of a tool call (semantics 8): may it run at all, do its arguments fit, what came of its run. Pure.
+"""Decisions about a tool call (semantics 8): may it run at all, do its arguments fit, how its run ended. Pure.
 
 forbidden(call, index=3, allowed=2, stop_reason=StopReason.TOOL_USE, offered=names)     # Refusal(...), or None
 unfit_arguments(call, arguments, checker)                               # Refusal(...), or None
@@ -49,7 +49,7 @@ class Refusal:
 
 @attrs.frozen
 class Judgement:
-    """What came of a call: the output that is shown and kept, its outcome, and for the host why it did not succeed."""
+    """How a call ended: the output that is shown and kept, its outcome, and for the host why it did not succeed."""
 
     output: ToolOutput
     outcome: ToolOutcome
@@ -98,7 +98,7 @@ def unfit_arguments(call: ToolCall, arguments: Any, checker: ArgumentChecker) ->
 def judge(
     call: ToolCall, came: ToolOutput | BaseException | CutReason, *, timeout_ms: int, notices: Notices
 ) -> Judgement:
-    """What came of a call that ran: what the tool returned or raised, or why it was cut."""
+    """The outcome of a call that ran: what the tool returned or raised, or why it was cut."""
     match came:
         case ToolOutput() as output:
             return _returned(call, output, notices)

@@ -41,7 +41,7 @@ class Execute(Protocol):
     """What a tool does when it is called."""
 
     async def __call__(self, input: ToolInput) -> ToolOutput:
-        """Do it."""
+        """Execute the call."""
 
 
 @attrs.frozen
@@ -49,7 +49,7 @@ class ThreadFunction:
     """A plain function as ``execute``. The runtime runs ``call`` in a worker thread of its own.
 
     ``thread`` says how it stops: "cooperative" (it checks `trio.from_thread.check_cancelled`), "abandon" (it may be
-    left behind), or "wait" (it is waited for). Awaited outside the runtime it runs where it is.
+    abandoned), or "wait" (it is waited for). Awaited outside the runtime it runs where it is.
     """
 
     call: Callable[[ToolInput], ToolOutput]

@@ -51,7 +51,7 @@ class ArgumentChecker:
             return jsonschema_rs.validator_for(self._schema, retriever=_refuse)
         except (ValueError, TypeError, RecursionError) as error:
             reason = _short(str(error).splitlines()[0])
-            raise InvalidConfig(f"parameters of tool {self.tool!r} are no valid JSON Schema: {reason}") from error
+            raise InvalidConfig(f"parameters of tool {self.tool!r} are not a valid JSON Schema: {reason}") from error
 
     @property
     def takes_nothing(self) -> bool:
@@ -64,7 +64,7 @@ class ArgumentChecker:
             # The first few: a list of a thousand wrong items would fill the model's window with complaints.
             errors = list(islice(self._validator.iter_errors(arguments), _SHOWN_ERRORS))
         except (ValueError, TypeError, RecursionError) as error:
-            return f"The arguments for tool '{self.tool}' are no JSON object: {_short(str(error))}"
+            return f"The arguments for tool '{self.tool}' are not a JSON object: {_short(str(error))}"
         if not errors:
             return None
         lines = [f"- {_place(error)}: {_short(error.message)}; {self._expected(error)}" for error in errors]

@@ -111,7 +111,7 @@ async def _signs(storage: MemoryStorage) -> None:
     expect(["a"], await _ids(storage, 'apple" AND ('), "Signs of a query language do not keep words from being found")
     expect(2, len(await _ids(storage, "")), "No query changes what is stored")
     book = " ".join(f"word{number}" for number in range(3_000))
-    expect([], await _ids(storage, book), "A query of thousands of words is no error")
+    expect([], await _ids(storage, book), "A query of thousands of words is not an error")
 
 
 async def _namespaces(storage: MemoryStorage) -> None:

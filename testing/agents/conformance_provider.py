@@ -209,7 +209,7 @@ async def _every_kind_of_message(talk: Talk) -> None:
             AssistantMessage("I add.", response_id="r2"),
             *calls[:2],
             ToolResult("a", "3"),
-            ToolResult("b", "The arguments are no JSON object.", ToolOutcome.FAILED),
+            ToolResult("b", "The arguments are not a JSON object.", ToolOutcome.FAILED),
             *calls[2:],
             ToolResult("c", "[outcome unknown]", ToolOutcome.UNKNOWN),
             ToolResult("d", "[skipped]", ToolOutcome.SKIPPED),

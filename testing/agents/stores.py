@@ -48,7 +48,7 @@ def _parse_cursor(cursor: str) -> tuple[datetime, str]:
     try:
         return datetime.fromisoformat(moment), session_id
     except ValueError:
-        raise StorageError(f"{cursor!r} is no cursor: pass the next_cursor of a page, or None to begin") from None
+        raise StorageError(f"{cursor!r} is not a cursor: pass the next_cursor of a page, or None to begin") from None
 
 
 @attrs.define(eq=False)
@@ -108,7 +108,7 @@ class InMemorySessionStorage:
         return tuple(s for s in self._summaries() if s.session_id.startswith(query) or wanted in fold(s.title))
 
     async def delete_session(self, session_id: str) -> None:
-        """Forget a session. Unknown ids are no error."""
+        """Forget a session. Unknown ids are not an error."""
         await _pass(self.delay)
         self._sessions.pop(session_id, None)
 
@@ -235,6 +235,6 @@ class InMemoryMemoryStorage:
             self._memories[key] = attrs.evolve(memory, created_at=known.created_at)
 
     async def delete(self, namespace: str, id: str) -> None:
-        """Forget one. Unknown ids are no error."""
+        """Forget a memory. Unknown ids are not an error."""
         await _pass(self.delay)
         self._memories.pop((namespace, id), None)

@@ -71,7 +71,7 @@ def _ordinary(engine: Callable[..., Report], test: AsyncTest, options: dict[str,
 
     def run(*args: Any, **fixtures: Any) -> None:
         __tracebackhide__ = True
-        # By name or by position, as whoever calls likes it: pytest, Hypothesis, a person.
+        # By name or by position, as the caller likes it: pytest, Hypothesis, a person.
         others = signature.bind(*args, **fixtures).arguments
 
         async def scenario(sim: Simulation) -> None:

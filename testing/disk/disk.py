@@ -10,7 +10,7 @@
 
     sweep(scenario, cancel=None, crash=recover)
 
-`open`, `os.open`, `os.replace`, `os.fsync` and their like are watched for paths below ``disk.path``, whoever calls them
+`open`, `os.open`, `os.replace`, `os.fsync` and their like are watched for paths below ``disk.path``
 by whatever way; code in C that writes files by itself, such as SQLite, is not seen.
 """
 

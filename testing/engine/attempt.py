@@ -1,4 +1,4 @@
-"""What one run is asked to do and what came of it: plain values, no behaviour of their own.
+"""What one run is asked to do and what it found: plain values, no behaviour of their own.
 
 An `Attempt` with its scenario determines a run completely; a `Run` is what was seen.
 """

@@ -124,7 +124,7 @@ class FaultPlan:
         return None
 
     async def cancel_now(self, call: PortCall) -> None:
-        """Deliver a cancel to whoever made ``call``."""
+        """Deliver a cancel to the task that made ``call``."""
         raise NotImplementedError
 
     def latency(self, call: PortCall) -> float:

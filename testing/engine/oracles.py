@@ -1,6 +1,6 @@
 """What a scenario promises, and when the promise is looked at: after every step, at the end, some time, in time.
 
-Knows nothing of how a run is steered; it is told when to look, and says what is wrong to whoever listens.
+Knows nothing of how a run is steered; it is told when to look, and says what is wrong to its listeners.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Check = Callable[[], object]
 
 
 class Listener(Protocol):
-    """Who hears of a broken promise."""
+    """Hears of a broken promise."""
 
     now: float
     stopped: int | None

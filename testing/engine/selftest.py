@@ -48,7 +48,7 @@ def _cancels(watch: LeakWatch) -> None:
     cut = run_attempt(_program, Attempt((Injection("cancel", 3),)), _LIMITS, watch)
     if [d.task for d in cut.deliveries] != ["first", "second"] or cut.unresolved:
         _moved("an injected cancel can be seen to arrive")
-    # Last, because a deadlock that cannot be seen goes on for ever.
+    # Last, because a deadlock that cannot be seen goes on forever.
     stuck = run_attempt(_stuck, Attempt(), _LIMITS, watch)
     if [v.kind for v in stuck.violations] != ["deadlock"]:
         _moved("a deadlock can be seen")

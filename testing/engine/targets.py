@@ -109,7 +109,7 @@ class Targets:
             scope.cancel(reason=f"youyou.testing: injected by {name}")
             self._follow(lambda: trio_internals.has_exited(scope))
         elif inspect.isawaitable(result):
-            # Known from its birth, so that whoever waits for all actions waits for one that has not begun.
+            # Known from its birth, so that a task that waits for all actions waits for one that has not begun.
             scope = trio.CancelScope()
             task = trio_internals.spawn_outside(self.control.loop, self._help, name, result, scope, name=f"{name}()")
             self.control.helpers[task] = scope

@@ -215,7 +215,7 @@ class Network:
         await self._changed.park()
 
     def wake(self) -> None:
-        """Let whoever waits for a link or a listener look again."""
+        """Let tasks that wait for a link or a listener look again."""
         self._changed.unpark_all()
         for made in self.sockets:
             made.wake()

@@ -84,7 +84,7 @@ class Pipe:
             self.wake()
 
     def tear_down(self) -> None:
-        """Reset: whoever reads or writes gets an error. Sync, idempotent."""
+        """Reset: each reader or writer gets an error. Sync, idempotent."""
         self.reset = True
         self._segments.clear()
         self._size = 0

@@ -1,7 +1,7 @@
 """TCP sockets of Trio's own type that live in a `Network`, and the names of its hosts.
 
 They behave as Linux sockets under Trio do, as far as a program can tell: half-close, reset, refusal, a backlog, and
-`trio.ClosedResourceError` for whoever waits on a socket that is closed meanwhile.
+`trio.ClosedResourceError` for a task that waits on a socket that is closed meanwhile.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class SimulatedSocket(trio.socket.SocketType):
                 pipe.tear_down()
 
     def wake(self) -> None:
-        """Let whoever waits look again."""
+        """Let waiting tasks look again."""
         self._waiting.unpark_all()
         for pipe in (self._incoming, self._outgoing):
             if pipe is not None:

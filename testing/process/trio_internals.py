@@ -316,7 +316,7 @@ def unshield(task: Task) -> None:
 
 
 def leak_on_purpose(coroutine: object) -> None:
-    """Never let go of ``coroutine``: closing one that swallows everything, outside its loop, would go on for ever."""
+    """Never let go of ``coroutine``: closing one that swallows everything, outside its loop, would go on forever."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(coroutine))
 
 

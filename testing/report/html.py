@@ -195,7 +195,7 @@ def _code_around(failure: Failure) -> str:
 
 
 def _waits(waits: Iterable[Wait]) -> str:
-    """Who waits where, and for whom."""
+    """Which task waits where, and for which other."""
     rows = [
         f"<tr>{_tag('th', wait.task)}<td>{_place(wait.location)}</td>{_tag('td', _source(wait.location), 'source')}"
         f"<td>{_text(wait.call)}"

@@ -4,7 +4,7 @@
     seen.tokens("tests/test_x.py::test_a")      # tried before anything else
     seen.keep("tests/test_x.py::test_a", ["yy1-a17.root"])
 
-One small JSON file for each test, so that workers that run side by side do not overwrite each other.
+One small JSON file for each test, so that concurrent workers do not overwrite each other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Context variables of whoever asked are there in all that works for them (semantics 1.1; tracing spans nest)."""
+"""Context variables of the task that asked are there in all that works for them (semantics 1.1; tracing spans nest)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ async def test_a_tool_in_a_thread_sees_them_too(conversation):
 
 
 async def test_two_sessions_do_not_share_them(conversation, seen, autojump_clock):
-    """The next session starts from the context of whoever opens it."""
+    """The next session starts from the context of the task that opens it."""
     conversation.on(SessionStart, noting(seen, "start"))
     async with conversation.agent() as agent:
         for name in ("one", "two"):

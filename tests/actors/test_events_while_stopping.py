@@ -1,4 +1,4 @@
-"""The event stream ends in time, with one terminal event, whatever stops the turn and whoever reads (semantics 6)."""
+"""The event stream ends in time, with one terminal event, whatever stops the turn or reads it (semantics 6)."""
 
 from __future__ import annotations
 

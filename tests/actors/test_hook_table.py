@@ -306,7 +306,7 @@ async def test_changing_what_may_not_change_counts_as_raising(hook, expected, co
 
 @by_hook(**RAISED)
 async def test_any_other_answer_counts_as_raising(hook, expected, conversation, autojump_clock):
-    """An answer that is no hook result is PLUGIN_ERROR, with the outcome of a handler that raises."""
+    """An answer that is not a hook result is PLUGIN_ERROR, with the outcome of a handler that raises."""
 
     async def mumbles(_):
         return "no"

@@ -36,7 +36,7 @@ async def test_running_tools_get_the_grace_and_no_more(takes, outcome, left_at, 
 
 
 async def test_a_reader_outside_the_cancelled_scope_is_told(conversation, autojump_clock):
-    """Whoever still reads gets the terminal event, with the reason "host_cancelled"."""
+    """Anyone who still reads gets the terminal event, with the reason "host_cancelled"."""
     conversation.tool("look", takes=3.0)
     conversation.says(calls("look"))
     seen = []
@@ -116,7 +116,7 @@ async def test_cancelled_while_the_agent_is_entered(conversation, autojump_clock
 
 
 async def test_cancelled_while_plugins_are_shut_down(conversation, autojump_clock):
-    """An orderly leave that is cancelled becomes a hard one: each plugin gets an equal share of what is left."""
+    """A graceful shutdown that is cancelled becomes a hard one: each plugin gets an equal share of what is left."""
     for name in ("first", "second", "third"):
         conversation.plugin(name, stopping=lasts)
     with conversation.takes(1 + 7, at_most=True), trio.move_on_after(1) as host:

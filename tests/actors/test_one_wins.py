@@ -67,7 +67,7 @@ async def test_fifty_messages(conversation, autojump_clock):
 
 
 async def test_busy_ends_with_the_terminal_event(conversation, autojump_clock):
-    """Whoever has read the terminal event may send the next message at once."""
+    """Anyone who has read the terminal event may send the next message at once."""
     conversation.says(*[say("hello")] * 20)
     async with conversation.session() as session:
         for _ in range(20):

@@ -48,7 +48,7 @@ async def test_a_new_session_cancelled_at_any_step(passes, conversation, autojum
 
 
 async def test_shutdown_during_opening(conversation, autojump_clock):
-    """An agent that is shut down while a session opens: the hook finishes, whoever asked gets AGENT_CLOSED."""
+    """An agent that is shut down while a session opens: the hook finishes, anyone who asked gets AGENT_CLOSED."""
     conversation.on(SessionStart, sleeps_2)
     async with conversation.agent() as agent, trio.open_nursery() as nursery:
 
@@ -66,7 +66,7 @@ async def test_shutdown_during_opening(conversation, autojump_clock):
 
 @pytest.mark.parametrize("config", [{}, "m", 5, False], ids=repr)
 async def test_a_session_takes_a_session_config_only(config, conversation, autojump_clock):
-    """What is no `SessionConfig` is refused, also where it is falsy; the slot stays free."""
+    """What is not a `SessionConfig` is refused, also where it is falsy; the slot stays free."""
     async with conversation.agent() as agent:
         with pytest.raises(InvalidConfig, match="pass SessionConfig"):
             await agent.new_session(config)
@@ -76,7 +76,7 @@ async def test_a_session_takes_a_session_config_only(config, conversation, autoj
 
 @pytest.mark.parametrize("session_id", [None, 5, b"id", ["id"]], ids=repr)
 async def test_an_id_is_a_string(session_id, conversation, autojump_clock):
-    """Resuming what is no id, as after a look-up that found nothing, is refused and opens no new session."""
+    """Resuming what is not an id, as after a look-up that found nothing, is refused and opens no new session."""
     async with conversation.agent() as agent:
         with pytest.raises(InvalidInput, match="pass the string"):
             await agent.resume_session(session_id)

@@ -91,7 +91,7 @@ async def test_what_the_provider_asks_for_wins(wanted, conversation, autojump_cl
 
 @pytest.mark.parametrize("wanted", [1.5, float("nan"), float("inf"), -3, 10**30], ids=repr)
 async def test_an_odd_wish_is_no_crash(wanted, conversation, autojump_clock):
-    """A ``retry_after_ms`` that is no sensible number of milliseconds leaves the agent alive; too long a wait fails."""
+    """A ``retry_after_ms`` that is not a sensible number leaves the agent alive; too long a wait fails."""
     conversation.says([ChatError("busy", retry_after_ms=wanted)], say("done"))
     async with conversation.session() as session:
         turn = await session.send_message("go")

@@ -1,4 +1,4 @@
-"""Who waits for what waits for it is refused; handles work in their own Trio run only (semantics 1.1)."""
+"""A task that waits for what waits for it is refused; handles work in their own Trio run only (semantics 1.1)."""
 
 from __future__ import annotations
 

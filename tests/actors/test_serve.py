@@ -85,7 +85,7 @@ async def test_a_cancelled_start_leaves_nothing(conversation, autojump_clock):
 
 
 async def test_two_agents_of_one_nursery(conversation, autojump_clock):
-    """Two agents side by side have nothing to do with each other."""
+    """Two agents concurrently have nothing to do with each other."""
     other = type(conversation)()
     conversation.says([2.0, *say("slow")])
     other.says(say("fast"))

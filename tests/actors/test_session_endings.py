@@ -34,7 +34,7 @@ def remembered(conversation):
     return [memory.content for memory in conversation.memories.memories("default")]
 
 
-# the orderly way
+# the graceful way
 
 
 @pytest.mark.parametrize("way", ["close", "aclose", "block", "exception"])
@@ -162,7 +162,7 @@ async def test_a_dropped_session_waits_for_its_turn(conversation, autojump_clock
 
 
 async def test_a_turn_keeps_its_session_alive(conversation, autojump_clock):
-    """Whoever holds a turn need not hold its session; who lets go of both has dropped it."""
+    """Anyone who holds a turn need not hold its session; who lets go of both has dropped it."""
     conversation.says([1.0, TextDelta("done"), Done()])
     async with conversation.agent() as agent:
         turn = await (await agent.new_session()).send_message("go")

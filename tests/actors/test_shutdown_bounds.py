@@ -136,7 +136,7 @@ async def test_a_session_storage(bounded, autojump_clock):
 
 
 async def test_a_session_storage_that_hangs_on_the_host_s_cancel(bounded, autojump_clock):
-    """With a store that hangs, a hard stop ends within grace + closing, and both plugins have their share."""
+    """With a store that hangs, a forced shutdown ends within grace + closing, and both plugins have their share."""
     bounded.loses_log = True
     bounded.plugin("last")
     bounded.ports["store"] = Hanging()

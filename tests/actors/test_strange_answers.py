@@ -66,7 +66,7 @@ async def test_more_memories_than_asked_for_are_cut(conversation, autojump_clock
 
 @ANSWERS
 async def test_a_session_that_is_none(answer, conversation, autojump_clock):
-    """None is an unknown session; anything that is no sequence of events is STORAGE_ERROR; another session opens."""
+    """None is an unknown session; anything that is not a sequence of events is STORAGE_ERROR; another session opens."""
     conversation.store = StrangeSessions(answer=answer)
     conversation.says(say("fine"))
     async with conversation.agent() as agent:

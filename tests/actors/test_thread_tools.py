@@ -132,7 +132,7 @@ async def test_a_timed_out_thread_gives_its_slot_back(thread, conversation, stea
 
 
 async def test_leaving_waits_for_a_thread_and_says_so(conversation, steady_clock, release):
-    """``wait``: the orderly way out waits for the thread at its very end, with a warning that names the tool."""
+    """``wait``: a graceful shutdown waits for the thread at its very end, with a warning that names the tool."""
     conversation.says(calls("slow"), say("done"))
     left = []
 
@@ -236,7 +236,7 @@ async def test_what_a_thread_raises_is_an_error_result(error, conversation, stea
 
 
 async def test_threads_run_at_once_up_to_the_limit(conversation, steady_clock):
-    """Read-only sync tools run side by side, as many as ``max_concurrent_tools``."""
+    """Read-only sync tools run concurrently, as many as ``max_concurrent_tools``."""
     conversation.configure(max_concurrent_tools=2)
     barrier = threading.Barrier(2, timeout=2)
 

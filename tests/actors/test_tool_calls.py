@@ -337,7 +337,7 @@ async def test_an_answer_of_the_tool_itself_may_be_an_error(conversation, autoju
 
 
 async def test_read_only_calls_start_in_the_order_of_the_calls(conversation, autojump_clock):
-    """Calls that run side by side are handed over as the model wrote them: with two workers the first two run first."""
+    """Calls that run concurrently are handed over as the model wrote them: with two workers the first two run first."""
     conversation.configure(max_concurrent_tools=2)
     order = []
 

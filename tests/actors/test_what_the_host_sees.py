@@ -117,7 +117,7 @@ ACTORS = [
 
 @pytest.mark.parametrize("actor, method", ACTORS, ids=lambda value: getattr(value, "__name__", value))
 async def test_a_bug_in_an_actor_is_agent_crashed(actor, method, conversation, autojump_clock, monkeypatch):
-    """Wherever it is, a bug ends a body that waits for ever, as AGENT_CRASHED from what happened; plugins end."""
+    """Wherever it is, a bug ends a body that waits forever, as AGENT_CRASHED from what happened; plugins end."""
     conversation.loses_log = True
     conversation.plugin("plugin")
     conversation.tool("look")

@@ -70,7 +70,7 @@ def test_a_home_that_cannot_be_made_is_one_line(arguments: tuple[str, ...], tmp_
 
 
 def test_a_read_only_home_is_one_line(home: Path) -> None:
-    """/proc takes no directories, whoever asks."""
+    """/proc takes no directories, no matter who asks."""
     assert "/proc/youyou" in one_line(_with_environment(home, ASK, YOUYOU_HOME="/proc/youyou"))
 
 

@@ -190,7 +190,7 @@ def test_quit_with_a_slow_tool_does_not_wait_for_it(person: Any, stored: Callabl
 
 @pytest.mark.long
 def test_a_model_cannot_write_to_the_terminal_past_its_text(person: Any) -> None:
-    """Control characters in what is said are not sent to the terminal, whoever said them."""
+    """Control characters in what is said are not sent to the terminal, no matter who wrote them."""
     me = person("chat", "--model", "scripted", "-p", "say \x1b]0;stolen title\x07 \x1b[2J this")
 
     me.sees(r"\[2J this")

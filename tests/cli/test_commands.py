@@ -409,7 +409,7 @@ def test_explore_finds_a_broken_clean_up_and_replays_it(capfd: pytest.CaptureFix
 
 @pytest.mark.long
 def test_the_demo_on_the_scripted_model_keeps_its_promises(capfd: pytest.CaptureFixture[str]) -> None:
-    """Tools side by side and in turn, two cancels, a resume: every check holds."""
+    """Tools concurrently and in turn, two cancels, a resume: every check holds."""
     assert 0 == main(["demo", "--model", "scripted"])
 
     out = capfd.readouterr().out

@@ -59,7 +59,7 @@ def test_arithmetic_is_worked_out(expression: str, value: str) -> None:
     ["__import__('os')", "x", "9 ** 9 ** 9", "1 / 0", "True + 1", "'a' * 9", "(" * 500, "10 ** 16", "(-8) ** 0.5", ""],
 )
 def test_what_is_no_arithmetic_is_refused(expression: str) -> None:
-    """Names, calls, text and numbers that would take for ever are an error, never run."""
+    """Names, calls, text and numbers that would take forever are an error, never run."""
     with pytest.raises(ValueError):
         evaluate(expression)
 

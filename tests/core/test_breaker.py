@@ -6,7 +6,7 @@ from youyou.core.compaction.circuit_breaker import CircuitBreaker
 
 
 def tried(breaker: CircuitBreaker, occasions: int, works: bool) -> str:
-    """What happened on each occasion: "x" tried, "." passed over."""
+    """What happened on each occasion: "x" tried, "." skipped."""
     log = ""
     for _ in range(occasions):
         if allowed := breaker.allows():

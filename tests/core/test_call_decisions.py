@@ -1,4 +1,4 @@
-"""What becomes of a tool call, as tables (semantics 8)."""
+"""Decisions about a tool call, as tables (semantics 8)."""
 
 from __future__ import annotations
 

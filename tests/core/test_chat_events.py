@@ -1,4 +1,4 @@
-"""What a provider yields, judged at the door (semantics 4)."""
+"""What a provider yields, validated at the boundary (semantics 4)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from youyou.core.ports.chat_event_checks import checked, error_of
+from youyou.core.ports.chat_event_checks import error_of, validate_chat_event
 from youyou.messages.chat import (
     ChatError,
     Done,
@@ -49,7 +49,7 @@ anything = st.none() | st.booleans() | st.integers() | st.floats() | st.text() |
 )
 def test_what_is_right_stays_as_it_is(event):
     """A well-formed event passes unchanged."""
-    assert checked(event) == event
+    assert validate_chat_event(event) == event
 
 
 @pytest.mark.parametrize(
@@ -72,16 +72,16 @@ def test_what_is_right_stays_as_it_is(event):
     ids=lambda value: type(value).__name__,
 )
 def test_what_can_be_understood_is_put_right(event, expected):
-    """Surrogates, texts of enums, ids left out and waits that are no whole number are no failure."""
-    assert checked(event) == expected
-    assert type(checked(event)) is type(expected)
+    """Surrogates, texts of enums, ids left out and waits that are not a whole number are not a failure."""
+    assert validate_chat_event(event) == expected
+    assert type(validate_chat_event(event)) is type(expected)
 
 
 @pytest.mark.parametrize("event", [None, "a", 5, object(), TextDelta, {"text": "a"}], ids=without_addresses)
 def test_what_is_no_chat_event_is_refused(event):
     """The error names what came and what may come, and is not worth a retry."""
     with pytest.raises(ProviderError, match="yield TextDelta, ReasoningDelta, ToolCall, ChatError or Done") as caught:
-        checked(event)
+        validate_chat_event(event)
     assert not caught.value.retryable
 
 
@@ -101,7 +101,7 @@ def test_a_field_of_any_type_is_either_right_or_refused(data):
         )
     )
     try:
-        out = checked(event)
+        out = validate_chat_event(event)
     except ProviderError:
         return
     match out:

@@ -19,7 +19,7 @@ from youyou.core.compaction.decisions import (
     split_history,
 )
 from youyou.core.compaction.summaries import is_marker
-from youyou.core.history.segments import pieces
+from youyou.core.history.segments import segments
 from youyou.core.history.sendability import sendability_problem
 from youyou.core.history.tokens import message_tokens
 from youyou.messages.content import ImageBlock, TextBlock
@@ -66,7 +66,7 @@ CHAT = [OLD, *R1, SKILL, NEW, *R2, *R3]  # 0 | 1 2 3 | 4 5 | 6 7 8 9 10 | 11 12 
 )
 def test_pieces_never_separate_what_belongs_together(history: list[Message], expected: list[tuple[int, int]]) -> None:
     """A round stays whole however late its results come; a skill prompt stays with its input."""
-    assert expected == [(piece.start, piece.stop) for piece in pieces(history)]
+    assert expected == [(piece.start, piece.stop) for piece in segments(history)]
 
 
 def test_pieces_of_a_long_history_are_found_in_linear_time() -> None:
@@ -74,7 +74,7 @@ def test_pieces_of_a_long_history_are_found_in_linear_time() -> None:
     history = [message for number in range(10_000) for message in round_of(str(number), f"id{number}")]
 
     expected = 10_000
-    assert expected == len(pieces(history))
+    assert expected == len(segments(history))
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ SPHINX = """Weather.
     ],
 )
 def test_summary_is_the_first_paragraph_on_one_line(doc, expected):
-    """The first paragraph is joined; a section is no paragraph."""
+    """The first paragraph is joined; a section is not a paragraph."""
     assert expected == summary(doc)
 
 

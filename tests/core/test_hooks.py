@@ -1,4 +1,4 @@
-"""Who listens to which hook, in which order, and what an answer means (semantics 6.4)."""
+"""Which handlers listen to a hook, in which order, and what an answer means (semantics 6.4)."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ def test_every_form_of_async_handler_is_taken(handler):
     ("event_class", "handler", "stage", "advice"),
     [
         (str, listen, 0, "tap one of SessionStart"),
-        (ToolOutput, listen, 0, "which is no hook"),
-        ("TurnStart", listen, 0, "which is no hook"),
-        (TURN_START, listen, 0, "which is no hook"),
-        (["TurnStart"], listen, 0, "which is no hook"),
+        (ToolOutput, listen, 0, "which is not a hook"),
+        ("TurnStart", listen, 0, "which is not a hook"),
+        (TURN_START, listen, 0, "which is not a hook"),
+        (["TurnStart"], listen, 0, "which is not a hook"),
         (TurnStart, lambda event: None, 0, "pass an async def function"),
         (TurnStart, None, 0, "pass an async def function"),
         (TurnStart, Listener, 0, "pass an async def function"),

@@ -87,7 +87,7 @@ REPAIRS: dict[str, tuple[list[Message], list[Message]]] = {
         [call("a", "r"), said("hm", "r"), ok("a")],
         [said("hm", "r"), call("a", "r"), ok("a")],
     ),
-    "calls of two responses side by side": (
+    "calls of two responses concurrently": (
         [call("a", "r"), call("b", "s"), ok("b")],
         [call("a", "r"), unknown("a"), call("b", "s"), ok("b")],
     ),

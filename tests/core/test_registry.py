@@ -242,7 +242,7 @@ def test_each_rule_of_building_has_its_error(parts, error, advice):
         (Part.TOOL, a_tool("read\n"), "1 to 64"),
         (Part.TOOL, a_tool(""), "blank name"),
         (Part.TOOL, a_tool(parameters={"type": "string"}), '"type": "object"'),
-        (Part.TOOL, a_tool(parameters={"properties": 3}), "no valid JSON Schema"),
+        (Part.TOOL, a_tool(parameters={"properties": 3}), "not a valid JSON Schema"),
         (Part.TOOL, a_tool(timeout_ms=0), "positive integer or None"),
         (Part.TOOL, a_tool(timeout_ms=1.5), "positive integer or None"),
         (Part.TOOL, a_tool(mutating="no"), "say True or False"),

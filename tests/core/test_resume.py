@@ -73,7 +73,7 @@ def test_an_empty_log_is_a_session_that_has_not_begun() -> None:
 
 
 def test_messages_become_history_and_metadata_do_not() -> None:
-    """Every kind of message is taken over as it was stored; unknown metadata are passed over."""
+    """Every kind of message is taken over as it was stored; unknown metadata are ignored."""
     interrupted = AssistantMessage("half", MessageStatus.INCOMPLETE, "cancelled")
     events = log(SystemMessage("<skill>"), USER, Metadata("of a later version", [1]), interrupted, NEXT)
 

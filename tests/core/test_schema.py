@@ -44,8 +44,8 @@ def test_arguments_that_fit_have_no_error(arguments):
         ({"city": "O", "days": "x"}, '; expected {"anyOf":[{"type":"integer"},{"type":"null"}]}'),
         ({"city": "O", "stops": [{}, {"minutes": "x"}]}, '- stops[1].minutes: "x" is not of type "integer"'),
         ({"city": float("nan")}, "- city: "),
-        ({1: 2}, "are no JSON object"),
-        ({"city": object()}, "are no JSON object"),
+        ({1: 2}, "are not a JSON object"),
+        ({"city": object()}, "are not a JSON object"),
         ("text", '- arguments: "text" is not of type "object"'),
     ],
 )
@@ -84,12 +84,12 @@ def test_a_property_of_any_name_can_be_refused():
         ([], "must be a JSON Schema"),
         ("object", "must be a JSON Schema"),
         ({"type": "string"}, '"type": "object"'),
-        ({"properties": 3}, "no valid JSON Schema"),
-        ({"properties": {"a": {"type": "text"}}}, "no valid JSON Schema"),
-        ({"properties": {"a": {"pattern": "("}}}, "no valid JSON Schema"),
-        ({"properties": {"a": {"$ref": "#/$defs/none"}}}, "no valid JSON Schema"),
+        ({"properties": 3}, "not a valid JSON Schema"),
+        ({"properties": {"a": {"type": "text"}}}, "not a valid JSON Schema"),
+        ({"properties": {"a": {"pattern": "("}}}, "not a valid JSON Schema"),
+        ({"properties": {"a": {"$ref": "#/$defs/none"}}}, "not a valid JSON Schema"),
         ({"properties": {"a": {"$ref": "http://localhost:1/schema"}}}, "put it under $defs"),
-        ({"properties": {"a": object()}}, "no valid JSON Schema"),
+        ({"properties": {"a": object()}}, "not a valid JSON Schema"),
     ],
 )
 def test_what_is_no_schema_is_refused(schema, complaint):

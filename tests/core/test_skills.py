@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from youyou.core.prompts.skills import SkillDefinition, injection, skills_in, triggered
-from youyou.core.prompts.tags import escape, fence
+from youyou.core.prompts.tags import enclose, escape
 from youyou.messages.content import FileBlock, ImageBlock, TextBlock, UserInput
 from youyou.messages.history import SystemMessage
 
@@ -163,7 +163,7 @@ def test_a_fence_escapes_its_attributes():
     """An attribute value cannot end the tag that it stands in."""
     expected = '<memory id="&quot;&gt;&lt;x">\ntext\n</memory>'
 
-    assert expected == fence("memory", "text", id='"><x')
+    assert expected == enclose("memory", "text", id='"><x')
 
 
 @given(st.text(alphabet="<>/ \nmemorisEM"))

@@ -63,7 +63,7 @@ def test_the_summary_stands_before_what_is_kept() -> None:
 
 
 def test_only_summaries_of_ours_are_taken_for_one() -> None:
-    """A skill prompt, or a user who writes the tag, is no summary."""
+    """A skill prompt, or a user who writes the tag, is not a summary."""
     assert not is_summary(SystemMessage("<skill>"))
     assert not is_summary(UserMessage(f"<{SUMMARY_TAG}>"))
 

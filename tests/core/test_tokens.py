@@ -125,7 +125,7 @@ def test_usage_without_a_request_is_ignored() -> None:
 
 
 def test_cached_tokens_that_the_provider_counts_apart_are_added() -> None:
-    """More cached than put in: then the cached ones are no part of the input, and both fill the window."""
+    """More cached than put in: then the cached ones are not a part of the input, and both fill the window."""
     meter = TokenMeter()
     meter.sent(NO_PROMPT, ())
     meter.reported(TokenUsage(input_tokens=10, cache_read_tokens=900, cache_write_tokens=90))

@@ -1,4 +1,4 @@
-"""One stored session has one writer: whoever lost it hears it before anything else happens (semantics 7)."""
+"""One stored session has one writer: anyone who lost it hears it before anything else happens (semantics 7)."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Browser:
         return answer["result"]
 
     async def listen(self) -> None:
-        """Hand answers to whoever waits for them."""
+        """Hand answers to the tasks that wait for them."""
         rest = b""
         async for part in self._up:
             *whole, rest = (rest + part).split(b"\0")

@@ -79,7 +79,7 @@ def test_an_id_is_taken_once_whatever_the_kind(stage: Any) -> None:
 
 
 def test_all_wrong_profiles_are_told_at_once(stage: Any) -> None:
-    """The first by registration is raised, the others stand in its notes."""
+    """The first by registration is raised, the others are in its notes."""
     stage.profile("one", extends="nobody")
     stage.profile("two", tools=("nothing",))
     stage.profile("three", mode=Pipeline(()))

@@ -116,7 +116,7 @@ async def test_single_shot_does_not_repeat_what_was_seen(stage: Any, autojump_cl
 async def test_a_pipeline_takes_its_steps_in_order(stage: Any, autojump_clock: Any, lines: Any) -> None:
     """Each step is told of, sees the input and what the steps before it came to, and the last one's text is the turn's.
 
-    History holds the user's message, then each step's prompt and what came of it.
+    History holds the user's message, then each step's prompt and its outcome.
     """
     stage.tool("look", takes=1)
     stage.pipeline(

@@ -52,7 +52,7 @@ def test_a_resolved_profile_is_as_it_was(desk: Any, domain: str | None, skill: s
 
 
 def test_there_is_a_snapshot_of_each_profile(desk: Any) -> None:
-    """Whoever adds a profile to the example adds it here, and no snapshot is left over."""
+    """Anyone who adds a profile to the example adds it here, and no snapshot is left over."""
     declared = {profile.id for profile in desk.profiles.PROFILES}
     assert declared == {id for id in (*DOMAINS, *SKILLS) if id is not None}
     expected = {f"{domain or 'any'}.{skill or 'any'}.json" for domain in DOMAINS for skill in SKILLS}

@@ -68,7 +68,7 @@ def test_any_session_config_survives(config: SessionConfig) -> None:
     ],
 )
 def test_what_a_newer_version_adds_is_ignored(value: Any) -> None:
-    """Unknown fields are passed over at every level, and missing ones have their defaults."""
+    """Unknown fields are ignored at every level, and missing ones have their defaults."""
     data = json.loads(to_json(value))
     grown = json.loads(json.dumps(data).replace('{"type"', '{"newer": {"deep": [1]}, "type"'))
     optional = {field.name for field in attrs.fields(type(value)) if field.default is not attrs.NOTHING}

@@ -46,7 +46,7 @@ async def test_sessions_are_open_side_by_side(house, autojump_clock, say):
 
 
 async def test_one_id_is_one_session(house, autojump_clock, say):
-    """Whoever opens an id that is open has the same session, also when all of them come at once."""
+    """Anyone who opens an id that is open has the same session, also when all of them come at once."""
     async with house.host() as host:
         (id,) = await new_ids(host, 1, say)
         async with host.open(id) as first, host.open(id) as second:
@@ -100,7 +100,7 @@ async def test_use_keeps_a_session_open(house, autojump_clock, say):
 
 
 async def test_a_turn_that_runs_on_keeps_its_session_open(house, autojump_clock):
-    """A turn whose block was left without it is no idle time: it ends, then the time begins."""
+    """A turn whose block was left without it is not idle time: it ends, then the time begins."""
     house.seconds = 30.0
     async with house.host(idle_ms=1_000) as host:
         async with host.open() as session:
@@ -236,7 +236,7 @@ async def _give_up(host, id, seconds):
 
 
 async def test_what_cannot_be_opened_fails_alone(house, autojump_clock, say):
-    """An unknown id, a plugin or a factory that raises: whoever opens is told, bare, and the host goes on."""
+    """An unknown id, a plugin or a factory that raises: anyone who opens is told, bare, and the host goes on."""
     async with house.host() as host:
         with pytest.raises(SessionNotFound):
             async with host.open("nobody"):
@@ -350,7 +350,7 @@ async def test_draining_cuts_turns_at_the_grace(house, autojump_clock):
 
 
 async def test_draining_refuses_those_who_wait_for_room(house, autojump_clock):
-    """Whoever waits in line when the host drains is told so."""
+    """Anyone who waits in line when the host drains is told so."""
     refused = []
 
     async def wait(host):
@@ -394,7 +394,7 @@ async def test_leaving_closes_sessions_in_the_orderly_way(house, autojump_clock,
 
 
 async def test_a_cancelled_host_stops_all_at_once(house, autojump_clock):
-    """All sessions stop side by side, within the bound of one, and the storages are left after them."""
+    """All sessions stop concurrently, within the bound of one, and the storages are left after them."""
     house.config = {"shutdown_grace_ms": 3_000, "closing_ms": 1_000}
     cut = []
 

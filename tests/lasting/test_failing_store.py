@@ -147,7 +147,7 @@ async def test_a_failing_write_of_the_end_is_told_and_the_outcome_stays(lasting,
 
 
 async def test_another_session_is_not_held_up_by_one_that_cannot_be_stored(lasting, autojump_clock):
-    """A store that refuses one session for ever stores the next one of the same agent."""
+    """A store that refuses one session forever stores the next one of the same agent."""
     refused = []
 
     async def save(session_id, events):

@@ -137,7 +137,7 @@ async def test_a_provider_that_always_overflows_is_asked_a_bounded_number_of_tim
 
 
 async def test_an_overflow_with_nothing_to_compact_is_the_error_itself(lasting, kinds, autojump_clock):
-    """A first short message that is refused as too long: said as it is, not compacted for ever."""
+    """A first short message that is refused as too long: said as it is, not compacted forever."""
     lasting.model.answer = lambda _: [ContextLengthExceeded("too long")]
     async with lasting.session() as session:
         payloads = await lasting.payloads(session, "hi")

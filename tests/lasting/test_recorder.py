@@ -120,7 +120,7 @@ async def test_a_fast_result_is_stored_while_a_slow_tool_runs(lasting, autojump_
 
 
 async def test_everything_is_stored_before_the_terminal_event(lasting, autojump_clock):
-    """Who reads the terminal event may kill the process: the end of the turn is stored."""
+    """A host that reads the terminal event may kill the process: the end of the turn is stored."""
     lasting.store.delay = 1.0
     lasting.says(say("hello"))
     ends = []
@@ -135,7 +135,7 @@ async def test_everything_is_stored_before_the_terminal_event(lasting, autojump_
 
 
 async def test_a_result_is_stored_before_its_end_is_told(lasting, autojump_clock):
-    """Who reads ``ToolCallEnd`` knows that the result is stored."""
+    """A host that reads ``ToolCallEnd`` knows that the result is stored."""
     lasting.store.delay = 1.0
     lasting.tool("write", mutating=True)
     lasting.says(calls("write"), say("done"))
@@ -209,7 +209,7 @@ async def test_what_is_stored_is_what_a_session_holds(lasting, lines, autojump_c
 
 
 async def test_a_title_is_stored_when_it_was_set(lasting, autojump_clock):
-    """Whoever has set a title finds it in the storage."""
+    """Anyone who has set a title finds it in the storage."""
     lasting.store.delay = 1.0
     async with lasting.agent() as agent, await agent.new_session() as session:
         await session.set_title("kept")

@@ -68,7 +68,7 @@ class World:
         self.sim.at_end(lambda: max(self.runs.values(), default=0) <= 1, "no call runs twice")
 
     def says(self, *rounds: Any) -> None:
-        """What the model answers, round by round; after that it goes on for ever."""
+        """What the model answers, round by round; after that it goes on forever."""
         capabilities = youyou.ModelCapabilities()
         models = [youyou.ModelInfo("scripted", "Scripted", self.window, capabilities)]
         self.provider = StrictProvider([*rounds, *[say("[]") for _ in range(30)]], models=models)

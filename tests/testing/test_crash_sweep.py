@@ -20,7 +20,7 @@ class Bank:
 
 
 class Client:
-    """Whoever was told that the order is safe."""
+    """Anyone who was told that the order is safe."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

@@ -81,7 +81,7 @@ def test_a_promise_that_comes_late_in_some_runs_is_counted():
 
 
 def test_a_promise_whose_words_change_is_told_by_its_line():
-    """A number in the message is no other promise."""
+    """A number in the message is not another promise."""
 
     async def scenario(sim: Simulation) -> None:
         with trio.CancelScope(shield=True):
@@ -307,7 +307,7 @@ def token_in(lines: list[str], file: str) -> str:
     ],
 )
 def test_what_a_token_asks_for_and_did_not_happen_is_told(token, says):
-    """Never passed over."""
+    """Never ignored."""
     report = replay(held(0), token)
 
     assert (False, (says,)) == (report.ok, report.missed)
@@ -336,7 +336,7 @@ def test_a_choice_that_is_gone_is_told():
 
 
 def test_a_shutdown_that_never_ends_is_infinite():
-    """The engine ends the run itself, which is no end of the shutdown."""
+    """The engine ends the run itself, which is not an end of the shutdown."""
 
     async def scenario(sim: Simulation) -> None:
         done = trio.Event()
@@ -726,7 +726,7 @@ def test_an_event_that_nobody_else_holds_is_told():
 
 
 def test_a_report_can_leave_the_process():
-    """Workers hand their reports to whoever started them."""
+    """Workers hand their reports to the process that started them."""
     report = sweep(swallows)
     again: Report = pickle.loads(pickle.dumps(report))
     assert (report.summary(), report.json()) == (again.summary(), again.json())

@@ -127,7 +127,7 @@ def test_a_deadlock_names_who_waits_where_and_for_whom():
 
 @pytest.mark.parametrize(("tasks", "words"), [(0, "1 task waits"), (2, "3 tasks wait")])
 def test_a_deadlock_is_all_that_is_reported_of_its_run(tasks, words):
-    """That the kit then cancelled everything, in groups or not, is no failure of the program."""
+    """That the kit then cancelled everything, in groups or not, is not a failure of the program."""
 
     async def scenario(sim: Simulation) -> None:
         async with trio.open_nursery() as nursery:
@@ -143,7 +143,7 @@ def test_a_deadlock_is_all_that_is_reported_of_its_run(tasks, words):
 
 
 def test_a_cancel_that_only_arrives_because_the_run_was_stopped_was_not_delivered():
-    """Shields that the kit opens to end a deadlock let the injected cancel in; that is no news of the program."""
+    """Shields that the kit opens to end a deadlock let the injected cancel in; that is not news of the program."""
 
     async def scenario(sim: Simulation) -> None:
         stop = trio.Event()

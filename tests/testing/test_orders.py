@@ -11,7 +11,7 @@ from youyou.testing.engine.attempt import Order
 
 
 def steps_of(tasks: int, steps: int, seen: set[tuple[int, ...]]):
-    """Tasks that take steps side by side, and note the order."""
+    """Tasks that take steps concurrently, and note the order."""
 
     async def scenario(sim: Simulation) -> None:
         order: list[int] = []

@@ -120,7 +120,7 @@ async def test_hypothesis_gives_what_the_test_asks_for(sim: Simulation, n: int):
 @given(st.integers(1, 2))
 @swept
 async def test_hypothesis_by_position(sim: Simulation, n: int):
-    """The same."""
+    """The same with a simulation."""
     assert isinstance(n, int)
     await trio.sleep(n)
 
@@ -140,7 +140,7 @@ def test_a_skip_in_the_undisturbed_run_skips_the_test(outcome):
 
 
 def test_a_failure_told_to_pytest_is_a_failure():
-    """`pytest.fail` is no skip."""
+    """`pytest.fail` is not a skip."""
     with pytest.raises(AssertionError, match="1 kind of failure"):
         skips(outcome=lambda: pytest.fail("no"))
 
@@ -166,7 +166,7 @@ def pytest_with(tmp_path: Path, token: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_bad_token_is_one_sentence_without_the_source_of_the_kit(tmp_path):
-    """Whoever mistyped it sees what was wrong."""
+    """Anyone who mistyped it sees what was wrong."""
     done = pytest_with(tmp_path, "test_a:yy1-zz9")
 
     assert "1 failed, 1 passed" in done.stdout

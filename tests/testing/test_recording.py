@@ -35,7 +35,7 @@ async def talk(sim: Simulation) -> None:
 
 
 def test_messages_are_matched_from_sender_to_receiver():
-    """Who sent what when, and who took it when, however it went through the channel."""
+    """Which task sent what when, and which one took it when, however it went through the channel."""
     recording = sweep(talk, cancel=None).recording
 
     seen = [(m.value, m.sender, m.receiver, m.sent_time, m.received_time) for m in recording.messages]

@@ -94,7 +94,7 @@ def test_a_token_from_a_report_fails_in_the_same_way():
 
 
 def test_a_token_that_does_not_fail_passes():
-    """A mended program replays without a failure."""
+    """A fixed program replays without a failure."""
     replay(leaky, "yy1").assert_ok()
 
 

@@ -1,4 +1,4 @@
-"""A sweep cancels at every moment and tells what came of it."""
+"""A sweep cancels at every moment and tells the outcome."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class Bank:
     ],
 )
 def test_each_thing_asked_for_must_take_effect(options, says):
-    """One that never happened is not made good by another that did."""
+    """One that never happened is not made up for by another that did."""
     sweep(one_call, cancel="turn", faults=["raise_before"], ports=["bank"]).assert_ok()
 
     report = sweep(one_call, **options)

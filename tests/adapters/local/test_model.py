@@ -150,7 +150,7 @@ async def test_every_tool_can_be_called_and_none_has_to(provider):
 
 
 async def test_after_a_result_it_answers_in_words(provider):
-    """A conversation with a tool result never calls again for the same input, so no turn goes round for ever."""
+    """A conversation with a tool result never calls again for the same input, so no turn goes round forever."""
     call = ToolCall("c1", "weather", {"city": "Oslo"})
     history = ("What is the weather in Oslo?", call, ToolResult("c1", "sunny, 21 degrees"))
     events = await events_of(provider, ask(*history, tools=TOOLS))

@@ -23,7 +23,7 @@ def translated(*chunks):
 
 
 def test_a_line_loses_its_leading_space_and_its_end():
-    """The space that the prompt left to the model and the line break that the grammar asks for are no text."""
+    """The space that the prompt left to the model and the line break that the grammar asks for are not text."""
     events, complete = translated(
         chunk(" "), chunk(" It"), chunk(" is"), chunk(".\n"), chunk("", "stop"), {"usage": {"prompt_tokens": 5}}
     )

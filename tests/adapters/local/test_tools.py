@@ -97,7 +97,7 @@ def test_examples_are_made_from_the_schema():
 
 
 def test_examples_given_with_the_schema_are_preferred():
-    """Whoever writes a tool can give whole examples."""
+    """Anyone who writes a tool can give whole examples."""
     schema = {**WEATHER.parameters, "examples": [{"city": "Bergen"}, {"city": "Turku"}]}
     prompt = decision_prompt([ToolSpec("weather", "Weather.", schema)], "x")
 

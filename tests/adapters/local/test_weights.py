@@ -112,7 +112,7 @@ def test_the_argument_wins_over_the_variable_and_that_over_the_rest(tmp_path, mo
     assert "tiny_weights" not in sys.modules
 
 
-@pytest.mark.parametrize(("content", "says"), [(None, "no file"), (b"ELF", "no GGUF file")])
+@pytest.mark.parametrize(("content", "says"), [(None, "not a file"), (b"ELF", "not a GGUF file")])
 def test_a_named_file_must_be_a_gguf_file(tmp_path, content, says):
     """A wrong name or another kind of file is told before the engine sees it."""
     path = tmp_path / "x.gguf"

@@ -132,7 +132,7 @@ async def test_a_server_that_does_not_count_its_calls(
 async def test_arguments_that_are_no_object_stay_as_text(
     server: Any, provider: Any, ask: Any, hear: Any, text: str
 ) -> None:
-    """Arguments that do not parse, or are no JSON object, travel as raw text."""
+    """Arguments that do not parse, or are not a JSON object, travel as raw text."""
     server.say(delta(tool_calls=[tool_piece(0, text, "c0", "add")]), delta("tool_calls"), DONE)
 
     assert (await hear(provider, ask()))[0] == ToolCall("c0", "add", {}, raw_arguments=text)
@@ -217,7 +217,7 @@ async def test_an_error_in_mid_stream(
 
 
 async def test_rubbish_in_the_stream(server: Any, provider: Any, ask: Any, hear: Any) -> None:
-    """A stream that is no JSON is a broken stream."""
+    """A stream that is not JSON is a broken stream."""
     server.say(delta(content="a"), b"data: {oops\n\n")
 
     with pytest.raises(StreamInterrupted):

@@ -1,4 +1,4 @@
-"""Who may open a session of an SQLite file: one owner among processes, and none that died stands in the way (7)."""
+"""Opening a session of an SQLite file: one owner among processes, and none that died stands in the way (7)."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ async def test_a_file_that_is_no_database_is_refused_and_left_as_it_was(tmp_path
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
     message = await _refusal(path)
-    assert str(path) in message and ("no SQLite database" in message or "damaged" in message)
+    assert str(path) in message and ("not a SQLite database" in message or "damaged" in message)
     assert content == path.read_bytes()
 
 

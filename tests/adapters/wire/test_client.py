@@ -25,7 +25,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_missing_sdk_names_the_command() -> None:
-    """Whoever lacks the SDK learns what to run."""
+    """Anyone who lacks the SDK learns what to run."""
     with pytest.raises(InvalidConfig, match=r"pip install .*\[no_such_sdk\]'"):
         import_extra("no_such_sdk")
 

@@ -77,7 +77,7 @@ def test_a_server_that_knows_better(told: str, retryable: bool) -> None:
     ],
 )
 def test_retry_after(headers: dict[str, str], expected: int | None) -> None:
-    """Seconds, milliseconds and dates are understood; nonsense and nothing are no wait."""
+    """Seconds, milliseconds and dates are understood; nonsense and nothing are not wait."""
     assert retry_after_ms(headers) == expected
 
 
@@ -91,7 +91,7 @@ def test_retry_after_a_date() -> None:
 
 @pytest.mark.parametrize("item", [{}, {"error": None}, {"choices": [], "error": {}}])
 def test_no_error_in_the_stream(item: dict[str, object]) -> None:
-    """An empty error field is no error."""
+    """An empty error field is not an error."""
     assert stream_failure(item) is None
 
 
