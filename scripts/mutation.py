@@ -266,9 +266,7 @@ class Hunt:
             os.close(reading)
             del running[pid]
             code = os.waitstatus_to_exitcode(status) if ended else -9
-            self._note(
-                mutant, "survived" if code == 0 else f"killed by {said or ('a hang' if not ended else 'a crash')}"
-            )
+            self._note(mutant, _result(code, said))
 
     def _note(self, mutant: Mutant, result: str) -> None:
         self.results.append((mutant, result))
@@ -294,6 +292,13 @@ class Hunt:
         """Notice the first failure."""
         if report.failed and not self._failed:
             self._failed = report.nodeid
+
+
+def _result(code: int, said: str) -> str:
+    if code == 0:
+        return "survived"
+    # A fault of this script is not a test that noticed.
+    return f"not tried: {said}" if code == 2 else f"killed by {said or 'a hang or a crash'}"
 
 
 def install(mutant: Mutant) -> None:
@@ -329,8 +334,9 @@ def _keep_protection(old: CodeType, new: CodeType) -> None:
     # Trio marks protection from Ctrl-C by code object.
     from trio._core._ki import _CODE_KI_PROTECTION_STATUS_WMAP as marks
 
-    if old in marks:
-        marks[new] = marks[old]
+    mark = marks.get(old)
+    if mark is not None:
+        marks[new] = mark
 
 
 # ---- the command ---------------------------------------------------------------------------------------------------

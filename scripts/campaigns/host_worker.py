@@ -25,7 +25,7 @@ TTL_MS = 1_000
 
 
 def note(path: Path, *words: str) -> None:
-    """One line, whole or not at all, whoever else writes."""
+    """One line, whole or not at all, no matter who else writes."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(file, (" ".join(words) + "\n").encode())

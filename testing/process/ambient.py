@@ -92,7 +92,7 @@ _ambient_bytes = random.Random()
 
 
 class _Now(type(datetime.datetime)):  # type: ignore[misc]  # the metaclass of a class is a class
-    """What is a ``datetime`` stays one, whoever made it."""
+    """What is a ``datetime`` stays one, no matter who made it."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, cls.__base__)

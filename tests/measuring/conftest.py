@@ -1,4 +1,4 @@
-"""The benchmarks are no part of the wheel: they are loaded from the checkout, under their own name."""
+"""The benchmarks are not a part of the wheel: they are loaded from the checkout, under their own name."""
 
 from __future__ import annotations
 

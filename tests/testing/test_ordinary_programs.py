@@ -235,7 +235,7 @@ sweep(scenario, progress=progress)
 
 
 def test_a_signal_from_outside_still_ends_the_process():
-    """Whoever runs the tests can stop them."""
+    """Anyone who runs the tests can stop them."""
     done = subprocess.run([sys.executable, "-c", OUTSIDE], capture_output=True, text=True, timeout=120)
 
     assert -signal.SIGTERM == done.returncode, done.stderr
