@@ -3,9 +3,9 @@
     python scripts/campaigns/kill_hosts.py --kills 200 --freezes 50 --seed 1
 
 Starts a server of its own on the loopback. Processes are killed (SIGKILL) or frozen for longer than their claims last
-(SIGSTOP, then SIGCONT) at random moments under load. Afterwards: every acknowledged turn is stored with its end, no tool
-call was started twice, each log is without a gap, `(turn_id, sequence)` is unique, and every process that was asked to
-drain did. Prints a line of figures; exits with 1 on any violation.
+(SIGSTOP, then SIGCONT) at random moments under load. Afterwards: every acknowledged turn is stored with its end, no
+tool call was started twice, each log is without a gap, `(turn_id, sequence)` is unique, epochs grow, and every process
+that was asked to drain did. Prints a line of figures; exits with 1 on any violation.
 """
 
 from __future__ import annotations
