@@ -6,7 +6,6 @@ so that they grow also where a session was deleted in between.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC
 from math import ceil
 
@@ -45,18 +44,6 @@ async def claim(
         for holder, where, left in held:
             raise SessionTaken.held(session_id, holder, where, ceil(left))
         # Between the two statements it was released, or ran out.
-
-
-async def renew(database: Database, owner: str, epochs: Mapping[str, int], ttl_ms: int) -> tuple[str, ...]:
-    """Prolong the claims of ``owner``, in one statement; the ids of those that it no longer has."""
-    kept = await database.run(
-        f"UPDATE {{s}}.claims AS c SET expires_at = clock_timestamp() + {_TTL} "
-        "FROM unnest(%s::text[], %s::bigint[]) AS h (session_id, epoch) "
-        "WHERE c.session_id = h.session_id AND c.epoch = h.epoch AND c.owner = %s RETURNING c.session_id",
-        (ttl_ms, [*epochs], [*epochs.values()], owner),
-    )
-    still = {session_id for (session_id,) in kept}
-    return tuple(session_id for session_id in epochs if session_id not in still)
 
 
 async def release(database: Database, session_id: str, owner: str, epoch: int | None) -> None:

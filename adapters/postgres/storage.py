@@ -27,6 +27,7 @@ from ...messages.errors import AgentError, MemoryStorageError, StorageError
 from ...messages.records import Memory, SessionEvent, SessionPage, SessionSummary
 from . import claims, memories, sessions
 from .connection import Database
+from .renewals import Renewals
 from .schema import prepare
 
 
@@ -82,6 +83,7 @@ class PostgresSessionStorage(_Storage):
     def __init__(self, dsn: str, *, schema: str = "youyou", connections: int = 4) -> None:
         super().__init__(dsn, schema=schema, connections=connections)
         self._epochs: dict[str, int] = {}
+        self._renewals = Renewals(self._database)
 
     async def save_events(self, session_id: str, events: Sequence[SessionEvent]) -> None:
         """Append one batch, all or nothing. An event that is stored already is ignored (semantics 7).
@@ -132,8 +134,12 @@ class PostgresSessionStorage(_Storage):
         return granted
 
     async def renew(self, owner: str, epochs: Mapping[str, int], ttl_ms: int) -> Sequence[str]:
-        """Prolong the claims of ``owner`` in one statement; the ids of those that it no longer has."""
-        return await claims.renew(self._database, owner, epochs, ttl_ms)
+        """Prolong the claims of ``owner``; the ids of those that it no longer has.
+
+        The renewals of all agents that share this storage are gathered, for up to a quarter of a second, into one
+        statement.
+        """
+        return await self._renewals.renew(owner, epochs, ttl_ms)
 
     async def release(self, session_id: str, *, owner: str, epoch: int | None = None) -> None:
         """End a claim, or whatever claim ``owner`` has. One that is not held is not an error."""
