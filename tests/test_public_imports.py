@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*ROOT.glob("*.md"), *sorted(ROOT.glob("docs/**/*.md"))]
 EXAMPLES = sorted(ROOT.glob("docs/**/*.py"))
-PUBLIC = re.compile(r"youyou(\.testing(\.\w+)?|\.adapters(\.\w+)*)?")
-"""``youyou`` itself, its test kit and the adapters. A page may show ``python -m youyou.cli``, but no import of it."""
+PUBLIC = re.compile(r"youyou(\.testing(\.\w+)?|\.hosting|\.adapters(\.\w+)*)?")
+"""``youyou`` itself, its host, its test kit and the adapters. A page may show ``python -m youyou.cli``, but no import of it."""
 _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

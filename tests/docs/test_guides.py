@@ -8,11 +8,11 @@ from .test_testing_pages import DOCS, folder, run
 
 __all__ = ["folder"]
 
-STANDING_ALONE = ("../README.md", "quickstart.md", "tutorial.md", "errors.md", "adapters.md")
+STANDING_ALONE = ("../README.md", "quickstart.md", "tutorial.md", "errors.md", "adapters.md", "scaling.md")
 GUIDES = sorted(
     str(page.relative_to(DOCS))
     for page in [
-        *(DOCS / name for name in ("quickstart.md", "tutorial.md", "errors.md", "adapters.md")),
+        *(DOCS / name for name in ("quickstart.md", "tutorial.md", "errors.md", "adapters.md", "scaling.md")),
         *DOCS.glob("howto/*.md"),
     ]
 )

@@ -42,8 +42,8 @@ def test_no_public_name_is_missing_from_the_reference():
     named = [name for file in DOCS.glob("reference/*.md") for name in DIRECTIVE.findall(file.read_text())]
     public = [f"youyou.{name}" for name in youyou.__all__]
     public += [f"youyou.testing.{name}" for name in youyou.testing.__all__]
-    for adapter in ADAPTERS:
-        module = importlib.import_module(f"youyou.adapters.{adapter}")
+    for name in ("hosting", *(f"adapters.{adapter}" for adapter in ADAPTERS)):
+        module = importlib.import_module(f"youyou.{name}")
         public += [f"{module.__name__}.{name}" for name in module.__all__]
 
     assert sorted(public) == sorted(named)
