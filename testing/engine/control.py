@@ -13,12 +13,14 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import attrs
+import outcome
 import trio
 import trio.testing
 
 from ..process import signals, trio_internals
 from ..process.leaks import Leak
 from ..process.locations import NOWHERE, Location, arguments_of, chain_of, location_of, wait_of
+from ..process.threads import TIMER, Baton
 from .attempt import Attempt, Delivery, Injection, Limits, Run, Severity, Step, TaskSeen, Violation
 from .deliveries import Deliveries
 from .schedule import Choices, Recorded
@@ -28,6 +30,8 @@ Task = trio.lowlevel.Task
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}")
 NOBODY = TaskSeen(-1, "", "", None, 0)
 _IDLE_PASSES = 3
+_STRANGERS, _MOMENT = 500, 0.004
+"""How often, and how long each time, a program that only a thread of its own can wake is waited for."""
 _LAST_STEPS = 500
 
 
@@ -55,6 +59,7 @@ class Control(trio.abc.Instrument):
     stopped: int | None = None
     dead: bool = False
     _idle: int = 0
+    _strangers: int = 0
     _forced: int = 0
     _boundary: bool = True
     _counts: dict[str, int] = attrs.field(factory=dict)
@@ -71,6 +76,7 @@ class Control(trio.abc.Instrument):
         self._awaited: set[tuple[str, int]] = set()
         self._under_way = Deliveries()
         self._swallowing = Swallowing(self._swallowed)
+        self.threads = Baton(self, self._thread_lost)
         self._recorded = isinstance(self.choices.source, Recorded)
 
     def begin(self) -> None:
@@ -115,6 +121,23 @@ class Control(trio.abc.Instrument):
     def time(self) -> float:
         """Virtual seconds since the beginning."""
         return self.clock.current_time()
+
+    def start_thread(
+        self, work: Callable[[], Any], deliver: Callable[[outcome.Outcome[Any]], object], name: str
+    ) -> None:
+        """Run ``work`` in a thread that holds the baton."""
+        self.threads.start(work, deliver, name)
+
+    def before_io_wait(self, timeout: float) -> None:
+        """Let threads go on whose wait is over, before time does."""
+        if self.threads.ready or self.threads.timers:
+            try:
+                self.threads.run_ready(self.loop)
+            except BaseException as error:  # noqa: ASYNC103  # Trio drops an instrument that raises
+                self._engine_error(error)
+
+    def _thread_lost(self, message: str) -> None:
+        self.stop("stuck", message)
 
     def sends_itself_a_signal(self) -> None:
         """Do not take it for one from outside."""
@@ -180,7 +203,7 @@ class Control(trio.abc.Instrument):
 
     def task_spawned(self, task: Task) -> None:
         """Give a new task its name."""
-        if self.watching:
+        if self.watching and task.name != TIMER:
             self._register(task, task.name.rpartition(".")[2].strip(">") or task.name)
 
     def before_task_step(self, task: Task) -> None:
@@ -248,7 +271,11 @@ class Control(trio.abc.Instrument):
             return
         self._idle = 0
         try:
-            if self.stopped is None:
+            if self.stopped is None and self._strangers < _STRANGERS and (others := self.threads.strangers()):
+                # Only they can wake the program, and nobody knows when: in real time.
+                self._strangers += 1
+                others[0].join(_MOMENT)
+            elif self.stopped is None:
                 self._deadlock()
             else:
                 self._force()
@@ -265,6 +292,7 @@ class Control(trio.abc.Instrument):
             self.everything.cancel(reason="youyou.testing: the run is over")
             for scope in self.helpers.values():
                 scope.cancel(reason="youyou.testing: the run is over")
+            self.threads.kill()
 
     def violate(
         self,
@@ -292,6 +320,9 @@ class Control(trio.abc.Instrument):
         alive = [t for t in self.tasks if t in trio_internals.alive(self.loop)]
         self.run.waits = [wait_of(task, self.name_of, alive) for task in alive]
         who = "1 task waits" if len(alive) == 1 else f"{len(alive)} tasks wait"
+        who = "; ".join([who, *self.threads.waiting()])
+        if others := ", ".join(thread.name for thread in self.threads.strangers()):
+            who += f"; unless a thread wakes it: {others} has been running for {_STRANGERS * _MOMENT:g} s meanwhile"
         places = tuple(sorted({f"{w.location} in {w.call}" for w in self.run.waits}))
         self.stop("deadlock", f"nothing can happen any more, and {who}", places)
 

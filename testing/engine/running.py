@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import trio
 
 from ..disk import files
-from ..process import trio_internals
+from ..process import threads, trio_internals
 from ..process.ambient import Ambient, Seeded
 from ..process.leaks import LeakWatch, left_open
 from ..process.signals import SignalGuard
@@ -25,6 +25,7 @@ T = TypeVar("T")
 def run_attempt(scenario: Scenario, attempt: Attempt, limits: Limits, watch: LeakWatch, recorder: Any = None) -> Run:
     """Run ``scenario`` once. Must not be called from inside a Trio run: see `outside_trio`."""
     trio_internals.install()
+    threads.install()
     sim = Simulation(attempt, limits, recorder)
     control, run = sim._control, sim._run
     before, trio_internals.current.scheduler = trio_internals.current.scheduler, control
@@ -49,6 +50,7 @@ def run_attempt(scenario: Scenario, attempt: Attempt, limits: Limits, watch: Lea
         seeded.__exit__()
         trio_internals.current_check.is_simulated = None
         sim._close()
+        control.threads.finish()
     sim._targets.never_ended()
     if sim._interrupted:
         raise KeyboardInterrupt

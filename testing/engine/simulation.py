@@ -26,6 +26,7 @@ from ..network import stdlib_sockets
 from ..network.network import HOME, Network
 from ..network.sockets import install
 from ..process.locations import raised_at
+from ..process.threads import ThreadKilled
 from .attempt import Attempt, Injection, Limits, Run
 from .control import Control
 from .crashes import states_of
@@ -146,6 +147,8 @@ class Simulation:
             self._network.host(HOME)
             install(self._network)
             stdlib_sockets.use(self._network)
+            made = self._network
+            self._control.threads.entering.append(lambda inside: stdlib_sockets.use(made if inside else None))
         return self._network
 
     def disk(self) -> Disk:
@@ -214,7 +217,7 @@ class Simulation:
     def _allowed(self, leaf: BaseException) -> bool:
         # The run was stopped for another reason, and everything was cancelled.
         ended = isinstance(leaf, trio.Cancelled) and self._control.stopped is not None
-        if ended or isinstance(leaf, self._limits.allow):
+        if ended or isinstance(leaf, (ThreadKilled, *self._limits.allow)):
             return True
         if isinstance(leaf, KeyboardInterrupt) and any(i.what == "ctrl-c" for i in self._attempt.injections):
             return True

@@ -35,6 +35,11 @@ class Scheduler(Protocol):
     def time(self) -> float:
         """Virtual seconds since the beginning of the run."""
 
+    def start_thread(
+        self, work: Callable[[], Any], deliver: Callable[[outcome.Outcome[Any]], object], name: str
+    ) -> None:
+        """Run ``work`` in a thread, and give its outcome to ``deliver``."""
+
     def sends_itself_a_signal(self) -> None:
         """The program sends a signal to its own process."""
 
@@ -103,11 +108,11 @@ class DispatchingFlag:
 def start_thread(
     fn: Callable[[], Any], deliver: Callable[[outcome.Outcome[Any]], object], name: str | None = None
 ) -> None:
-    """In a simulation run the thread's function at once, between two checkpoints: the same order every time."""
+    """In a simulation the run decides when the thread goes on."""
     if current.scheduler is None:
         trio.lowlevel.start_thread_soon(fn, deliver, name)
     else:
-        deliver(outcome.capture(fn))
+        current.scheduler.start_thread(fn, deliver, name or "thread")
 
 
 _REAL = {
@@ -206,6 +211,7 @@ NEEDED: tuple[tuple[str, str], ...] = (
     ("_channel.MemoryReceiveChannel", "receive_nowait"),
     ("_channel.MemoryChannelState", "receive_tasks"),
     ("_threads", "start_thread_soon"),
+    ("_threads", "_send_message_to_trio"),
 )
 """Every part of Trio that is private, or newer than Trio itself, and that a run relies on: owner, name."""
 
