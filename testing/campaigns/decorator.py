@@ -109,6 +109,6 @@ def _judge(engine: Callable[..., Report], scenario: Scenario, options: dict[str,
 
 
 def _token_for(name: str) -> str | None:
-    """The token to replay in the test ``name``: one without a name is for every test."""
+    """The token to replay in the test ``name``: one without a name is forevery test."""
     wanted, colon, token = os.environ.get(ENVIRONMENT, "").rpartition(":")
     return token if token and (not colon or wanted == name) else None

@@ -213,12 +213,12 @@ class WaitLock:
         return taken
 
     def release(self) -> None:
-        """Whoever waits goes on soon."""
+        """The thread that waits goes on soon."""
         self._locked = False
         self._wake()
 
     def expire(self) -> None:
-        """Whoever still waits goes on without it."""
+        """The thread that still waits goes on without it."""
         self._wake()
 
     def locked(self) -> bool:

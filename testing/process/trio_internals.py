@@ -68,7 +68,7 @@ current: Current = Current()
 
 
 class DispatchingRandom(random.Random):
-    """Trio's random source for every loop but the simulated ones."""
+    """Trio's random source forevery loop but the simulated ones."""
 
     def __init__(self, original: random.Random) -> None:
         self.original = original
@@ -97,7 +97,7 @@ class DispatchingRandom(random.Random):
 
 @attrs.define
 class DispatchingFlag:
-    """True for a simulated thread; what it was before for every other."""
+    """True for a simulated thread; what it was before forevery other."""
 
     before: object
 

@@ -205,7 +205,7 @@ async def heartbeat_in_a_nursery(sim: Simulation) -> None:
 
 @planted(by_sweep(cancel="loader"), "deadlock", "yy1-a2.loader", at="await trio.sleep(1)")
 async def event_never_set(sim: Simulation) -> None:
-    """Who is cancelled does not say that it has ended, and who waits for it waits for ever."""
+    """Who is cancelled does not say that it has ended, and who waits for it waits forever."""
     loaded = trio.Event()
 
     async def loader() -> None:

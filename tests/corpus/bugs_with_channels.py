@@ -22,7 +22,7 @@ async def ask(requests: trio.MemorySendChannel[Request], number: int) -> None:
 
 @planted(by_sweep(cancel="server"), "deadlock", "yy1-a2.server", at="async for number, reply in receive:")
 async def reply_lost(sim: Simulation) -> None:
-    """The server ends with a question in its hand or in its queue, and whoever asked waits for ever."""
+    """The server ends with a question in its hand or in its queue, and whoever asked waits forever."""
     send, receive = trio.open_memory_channel[Request](5)
 
     async def server() -> None:

@@ -23,7 +23,7 @@ def disk(sim: Simulation) -> tuple[DurableLog[str], World]:
 
 
 async def find_accepted(sim: Simulation) -> None:
-    """Look for everything that was accepted."""
+    """Look foreverything that was accepted."""
     log, world = disk(sim)
     assert set(world.told) <= set(log), "accepted but lost"
 

@@ -219,7 +219,7 @@ async def end_looked_for(sim: Simulation) -> None:
 
 @planted(by_sweep(cancel=None, faults=("raise_before", "dies")), "at_end", "yy1-f1.dies", at='await port.order("tea")')
 async def died_still_running(sim: Simulation) -> None:
-    """What dies with something else than an ``Exception`` is listed as running for ever."""
+    """What dies with something else than an ``Exception`` is listed as running forever."""
     port, status = sim.port("shop", Shop()), ["running"]
     sim.at_end(lambda: status != ["running"], "nothing is running")
     try:

@@ -135,7 +135,7 @@ def test_a_program_with_threads_is_cancelled_at_every_step(scenario):
 
 
 def test_a_thread_that_a_cancelled_task_never_wakes_is_a_deadlock():
-    """Which would hang a plain program for ever; the thread is named with its place, and ended."""
+    """Which would hang a plain program forever; the thread is named with its place, and ended."""
 
     async def scenario(sim: Simulation) -> None:
         go = threading.Event()
@@ -176,7 +176,7 @@ def test_threads_take_turns():
 
 
 def test_a_thread_that_does_not_come_back_is_told_with_its_stack(monkeypatch):
-    """Instead of a silence for ever."""
+    """Instead of a silence forever."""
     monkeypatch.setattr(threads, "PATIENCE", 0.2)
     go: Any = None
 
