@@ -1,7 +1,7 @@
 """The workloads that every runtime runs. Each function returns the figures of one process.
 
 A program is a module with `LOOP` and `session(mode, keep)`: an async context manager of something with `turn(text)`,
-which returns how many deltas and results its reader saw, and, for W6, `mode` or `model.mode` and `cancel()`.
+which returns how many deltas and results its reader saw. For W6 also `mode`, `cancel()` and perhaps `closed_at`.
 """
 
 from __future__ import annotations
@@ -104,8 +104,7 @@ async def cancelled(program: Any, mode: str, times: int) -> Figures:
     for number in range(times + 2):
         async with program.session("short", True) as session:
             await session.turn("first")
-            where = getattr(session, "model", session)
-            where.mode = mode
+            session.mode = mode
             at: dict[str, float] = {}
 
             async def turn(session: Any = session, at: dict[str, float] = at) -> None:
@@ -117,6 +116,7 @@ async def cancelled(program: Any, mode: str, times: int) -> Figures:
             async def cancel(session: Any = session, at: dict[str, float] = at) -> None:
                 await program.LOOP.sleep(0.02)
                 at["asked"] = now()
+                assert "ended" not in at, "the turn ended by itself"
                 session.cancel()
 
             in_time = await program.LOOP.beside(turn, cancel, 3)
@@ -126,8 +126,8 @@ async def cancelled(program: Any, mode: str, times: int) -> Figures:
             since = session.tools_ended if mode == "ending" else at["asked"]
             if in_time:
                 ended.append((at["ended"] - since) * 1e3)
-            if in_time and getattr(where, "closed_at", None):
-                closed.append((where.closed_at - since) * 1e3)
+            if in_time and getattr(session, "closed_at", None):
+                closed.append((session.closed_at - since) * 1e3)
     figures: Figures = {"late": late}
     for name, values in (("ended", ended), ("closed", closed)):
         if values:

@@ -102,6 +102,20 @@ class Session:
         self.model, self.session = model, session
         self.running: RunningTurn | None = None
 
+    @property
+    def mode(self) -> str:
+        """What the model says."""
+        return self.model.mode
+
+    @mode.setter
+    def mode(self, mode: str) -> None:
+        self.model.mode = mode
+
+    @property
+    def closed_at(self) -> float | None:
+        """When the model's stream was closed."""
+        return self.model.closed_at
+
     async def turn(self, text: str) -> tuple[int, int]:
         """One turn, read to its end: the deltas and results that came."""
         deltas = results = 0
