@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*ROOT.glob("*.md"), *sorted(ROOT.glob("docs/**/*.md"))]
 EXAMPLES = sorted(ROOT.glob("docs/**/*.py"))
 PUBLIC = re.compile(r"youyou(\.testing(\.\w+)?|\.hosting|\.adapters(\.\w+)*)?")
-"""``youyou`` itself, its host, its test kit and the adapters. A page may show ``python -m youyou.cli``, but no import of it."""
+"""``youyou``, its host, test kit and adapters. A page may show ``python -m youyou.cli``, but no import of it."""
 _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
