@@ -18,8 +18,9 @@ from typing import Any
 from ..messages.content import ContentBlock, FileBlock, ImageBlock, ReasoningBlock, TextBlock, UserInput
 from ..messages.errors import ContentNotSupported, InvalidInput, SkillNotFound
 from ..messages.plain import plain_text
+from .history.tokens import LOWEST_RATIO, estimate_text
 from .ports.protocols import ModelInfo
-from .prompts.skills import SkillDefinition
+from .prompts.skills import SkillDefinition, skills_in
 
 MAX_IMAGE_BYTES = 20 * 1_048_576
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -44,7 +45,21 @@ def check_input(value: object, model: ModelInfo, skills: Mapping[str, SkillDefin
     if not content:
         raise InvalidInput("the input is empty; write some text, or add an image or a file")
     _check_skills(user_input.skills, skills)
-    return UserInput(content, tuple(map(plain_text, user_input.skills)))
+    checked_input = UserInput(content, tuple(map(plain_text, user_input.skills)))
+    _check_size(checked_input, model, skills)
+    return checked_input
+
+
+def _check_size(user_input: UserInput, model: ModelInfo, skills: Mapping[str, SkillDefinition]) -> None:
+    # A lower bound: an estimate that is too high must not refuse what would fit. Images count as nothing.
+    texts = [block.text for block in user_input.content if isinstance(block, TextBlock | FileBlock)]
+    texts += [skills[name].prompt for name in skills_in(user_input, skills)]
+    least = int(sum(map(estimate_text, texts)) * LOWEST_RATIO)
+    if least > model.context_window:
+        raise InvalidInput(
+            f"the input has at least {least} tokens, and model {model.id!r} takes {model.context_window} in all; "
+            "make it shorter, or send it in parts"
+        )
 
 
 def check_grace(grace: object) -> float | None:

@@ -25,6 +25,7 @@ from ..messages.text import clean_value
 from .compaction.decisions import CompactionRecord
 from .config import Notices, SessionConfig
 from .history.repair import LoggedResponse, arrange, missing_result, normalise
+from .history.request_view import holds_attachment
 
 T = TypeVar("T")
 
@@ -61,6 +62,15 @@ class LastTurn:
 
 
 @attrs.frozen
+class Refusal:
+    """That this provider refused the images and files of these messages in requests to this model (semantics 6)."""
+
+    provider: str
+    model: str
+    messages: tuple[UserMessage, ...]
+
+
+@attrs.frozen
 class Resumed:
     """What a session goes on with.
 
@@ -84,6 +94,7 @@ class Resumed:
     last_turn: LastTurn | None
     meter: Mapping[str, Any] = attrs.field(factory=dict)
     epoch: int = 0
+    refusals: tuple[Refusal, ...] = ()
 
 
 def resume(events: Sequence[SessionEvent], notices: Notices) -> Resumed:
@@ -114,6 +125,7 @@ def resume(events: Sequence[SessionEvent], notices: Notices) -> Resumed:
         last_turn=facts.newest_turn(),
         meter=facts.meter,
         epoch=facts.epoch,
+        refusals=facts.refused(events),
     )
 
 
@@ -148,6 +160,7 @@ class _Facts:
     memory_mark: int = 0
     meter: Mapping[str, Any] = attrs.field(factory=dict)
     epoch: int = 0
+    refusals: list[tuple[int, str, str]] = attrs.field(factory=list)
     last_turn: LastTurn | None = None
     begun: dict[str, LastTurn] = attrs.field(factory=dict)  # a turn may continue any earlier one
 
@@ -156,6 +169,8 @@ class _Facts:
         match event.payload:
             case Metadata(key=key, value=value):
                 self._learn(key, value)
+                if key == "content_refused" and isinstance(value, Mapping):
+                    self.refusals.append((event.seq, str(value.get("provider")), str(value.get("model"))))
             case UserMessage() as message:
                 self.inputs += 1
                 if self.last_turn is not None and self.last_turn.input is None and self.last_turn.unfinished:
@@ -163,6 +178,19 @@ class _Facts:
 
     def newest_turn(self) -> LastTurn | None:
         return next((turn for turn in reversed(self.begun.values()) if turn.input is not None), None)
+
+    def refused(self, events: Iterable[SessionEvent]) -> tuple[Refusal, ...]:
+        """What was refused and is still in history. Of what a compaction kept, all: it does not say from when it is."""
+        if not self.refusals:
+            return ()
+        kept = () if self.record is None else self.record.messages
+        after = 0 if self.record is None else self.record.through_seq
+        numbered = [(0, message) for message in kept]
+        numbered += [(e.seq, e.payload) for e in events if e.seq > after and not isinstance(e.payload, Metadata)]
+        return tuple(
+            Refusal(provider, model, tuple(m for at, m in numbered if at < seq and holds_attachment(m)))
+            for seq, provider, model in self.refusals
+        )
 
     def messages(self, events: Iterable[SessionEvent]) -> tuple[Message, ...]:
         if self.record is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum, auto
 
 from ..messages.errors import AgentError, ErrorCode
@@ -52,6 +53,23 @@ def given_up(error: AgentError, policy: RetryPolicy) -> AgentError:
     )
     failed.__cause__ = error
     return failed
+
+
+# What says that the request's content is not to blame: the key, the account, a limit, the server itself.
+_SOMETHING_ELSE = re.compile(
+    r"\b(401|402|403|404|407|408|409|429|5\d\d)\b|\b(api.?key|unauthori[sz]ed|authenticat\w+|permission|forbidden|quota"
+    r"|billing|credit|rate.?limit\w*|too many requests|overloaded|not found)\b",
+    re.IGNORECASE,
+)
+
+
+def may_be_about_content(error: AgentError) -> bool:
+    """Whether the request's images or files may be what a provider refused: an error without a clear cause.
+
+    One try without them then decides (semantics 6).
+    """
+    unclear = error.code is ErrorCode.PROVIDER_ERROR and not error.retryable
+    return unclear and _SOMETHING_ELSE.search(error.message[:2_000]) is None
 
 
 def retry_delay_ms(policy: RetryPolicy, attempt: int, retry_after_ms: int | None, random: float) -> int:

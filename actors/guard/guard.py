@@ -105,7 +105,7 @@ class Guard:
         return actor.state.session_id[:8] if actor is not None else "(opening)"
 
     def _give_up(self, command: GaveUp) -> None:
-        # Only while it is opening. Once it is open, the answer is on its way, and the asker's `on_abandoned` closes it.
+        # Only while it is opening. Once it is open, the asker has it, or the answer found nobody and closed it.
         if self._slot is not None and self._slot.question is command.question and self._slot.actor is None:
             self._slot.opening.cancel("the task that asked for the session was cancelled")
 

@@ -16,7 +16,7 @@ from ...core.profiles.discovery import ProfileInfo, discovery
 from ...core.registry.config_rules import checked_session
 from ...messages.errors import AgentError, InvalidInput
 from ..guard.statistics import AgentStatistics, TaskNode, tree
-from ..session.requests import CloseSession, GaveUp, GuardCommand, OpenedSession, OpenSession
+from ..session.requests import GaveUp, GuardCommand, OpenedSession, OpenSession
 from ..session.runtime import Runtime
 from ..shared.deadlock import check_run, refuse_waiting
 from ..shared.mailbox import Reply, ask, post
@@ -55,7 +55,8 @@ class Agent:
     async def new_session(self, config: SessionConfig | None = None) -> Session:
         """Open a session.
 
-        Cancellation: a checkpoint. If it raises `trio.Cancelled`, there is no session that anybody has to close.
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, no session is open: what was begun of it is
+        undone, and its claim released.
 
         Raises:
             SessionBusy: another session is open.
@@ -67,13 +68,14 @@ class Agent:
         """
         return await self._open(SessionConfig() if config is None else config, None)
 
-    async def resume_session(self, session_id: str, *, steal: bool = False) -> Session:
+    async def resume_session(self, session_id: str, *, steal: bool = False, model_id: str | None = None) -> Session:
         """Open a stored session again (semantics 7, "Resume"). No SessionStart hook runs.
 
         Cancellation: as for `new_session`; a ``session_opened`` record and results of open calls may be stored.
 
         Args:
             session_id: what `Session.id` gave.
+            model_id: go on with this model; None: with the one that the session had.
             steal: take the session over from an owner that lives: its turn fails, its next write is refused.
 
         Raises:
@@ -86,23 +88,28 @@ class Agent:
         if not isinstance(session_id, str):
             kind = type(session_id).__name__
             raise InvalidInput(f"the session's id is a {kind}; pass the string that session.id gave")
-        return await self._open(SessionConfig(), session_id, bool(steal))
+        if not isinstance(model_id, str | None):
+            raise InvalidInput(f"model_id is a {type(model_id).__name__}; pass the id of a model, or None")
+        return await self._open(SessionConfig(), session_id, bool(steal), model_id)
 
     @enable_ki_protection
-    async def _open(self, config: SessionConfig, session_id: str | None, steal: bool = False) -> Session:
+    async def _open(
+        self, config: SessionConfig, session_id: str | None, steal: bool = False, model_id: str | None = None
+    ) -> Session:
         check_run(self._token, "an agent")
         config = checked_session(config)
         asked: list[OpenSession] = []
 
         def question(reply: Reply[OpenedSession | AgentError]) -> OpenSession:
-            asked.append(OpenSession(config, session_id, steal, contextvars.copy_context(), reply))
+            asked.append(OpenSession(config, session_id, steal, model_id, contextvars.copy_context(), reply))
             return asked[0]
 
         try:
-            answer = await ask(self._guard, question, on_abandoned=_drop)
+            answer = await ask(self._guard, question)
         except trio.Cancelled:
             # The question may be in the mailbox or already being worked on: only the guard knows which, and undoes it.
-            post(self._guard, GaveUp(asked[0]))
+            for opening in asked:
+                post(self._guard, GaveUp(opening))
             raise
         if isinstance(answer, AgentError):
             raise answer
@@ -161,8 +168,3 @@ class Agent:
         """The agent's tasks and where each waits; ``print(agent.tree())`` draws it. Sync."""
         check_run(self._token, "an agent")
         return tree(self._home)
-
-
-def _drop(answer: OpenedSession | AgentError) -> None:
-    if isinstance(answer, OpenedSession):
-        post(answer.mailbox, CloseSession(False, "dropped", None, None))

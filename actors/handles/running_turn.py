@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from types import TracebackType
 from typing import final
@@ -32,8 +33,11 @@ class RunningTurn:
     early. Dropping the handle leaves the turn running. Semantics 6, 6.1.
     """
 
-    def __init__(self, turn: Turn, keeps_alive: object, token: trio.lowlevel.TrioToken) -> None:
+    def __init__(
+        self, turn: Turn, keeps_alive: object, token: trio.lowlevel.TrioToken, grace: float | None = None
+    ) -> None:
         self._turn = turn
+        self._grace = grace
         # A program that holds a turn need not hold its session: it is not dropped as long as one of the two is there.
         self._keeps_alive = keeps_alive
         self._token = token
@@ -179,9 +183,26 @@ class RunningTurn:
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if not self._turn.ended.is_set():
-            self._turn.cancel("cancelled")
+            if trio.current_effective_deadline() > -math.inf:
+                self._turn.cancel("cancelled")
             refuse_waiting(self._turn.context.lifetime, "leaving the turn's block")
-        await self._turn.ended.wait()  # noqa: ASYNC102  a cancelled host leaves at once
+        try:
+            await self._turn.ended.wait()
+        except trio.Cancelled:
+            await self._end()  # noqa: ASYNC102  shielded, with a deadline
+            raise
+
+    async def _end(self) -> None:
+        """Cut what the turn still runs, and wait for its terminal event: nothing of it comes after the block.
+
+        The grace counts from now, as that of the agent does when the host was cancelled: the two never add up.
+        """
+        config = self._turn.context.setup.config
+        grace = config.shutdown_grace_ms / 1000 if self._grace is None else self._grace
+        self._turn.cancel("cancelled", grace)
+        bound = grace + (config.tool_patience_ms + config.closing_ms) / 1000
+        with trio.CancelScope(deadline=trio.current_time() + bound, shield=True):
+            await self._turn.ended.wait()
 
     def __del__(self) -> None:
         if hasattr(self, "_turn") and not self._turn.ended.is_set():

@@ -82,14 +82,19 @@ class Session:
         while not (idle := self._opened.idle()).is_set():
             await idle.wait()
 
-    async def send_message(self, input: UserInput | Content, *, queue: bool = False) -> RunningTurn:
+    async def send_message(
+        self, input: UserInput | Content, *, queue: bool = False, grace: float | None = None
+    ) -> RunningTurn:
         """Start a turn with this message.
 
-        Cancellation: a checkpoint. If it raises `trio.Cancelled`, no turn is left running for it.
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, it did not happen: no turn runs, and the message is
+        neither in history nor stored.
 
         Args:
             input: a `UserInput`, or what its ``content`` may be.
             queue: while another turn runs, wait in line for it instead of being refused.
+            grace: seconds that running tools and hooks have when the turn's ``async with`` block is left by a
+                cancellation; None: ``shutdown_grace_ms``.
 
         Raises:
             InvalidInput, ContentNotSupported, SkillNotFound: the input cannot be sent; nothing was stored.
@@ -99,7 +104,7 @@ class Session:
         """
         setup = self._opened.state.setup
         checked = check_input(input, setup.model, setup.registry.skills)
-        return await self._start(checked, queue)
+        return await self._start(checked, queue, check_grace(grace))
 
     async def continue_pipeline(self) -> RunningTurn:
         """Go on with the pipeline that was interrupted, at its first step without an outcome (semantics 13).
@@ -110,20 +115,20 @@ class Session:
             InvalidInput: no pipeline of this session is unfinished.
             TurnBusy, SessionClosed, AgentClosed: as for `send_message`.
         """
-        return await self._start(None, False)
+        return await self._start(None, False, None)
 
     @enable_ki_protection
-    async def _start(self, user_input: UserInput | None, queue: bool) -> RunningTurn:
+    async def _start(self, user_input: UserInput | None, queue: bool, grace: float | None) -> RunningTurn:
         self._check_open()
         context = contextvars.copy_context()
         answer = await self._ask_turn(lambda reply: StartTurn(user_input, queue, context, reply))
         if isinstance(answer, AgentError):
             raise answer
-        return RunningTurn(answer, self, self._token)
+        return RunningTurn(answer, self, self._token, grace)
 
     async def _ask_turn(self, question: Callable[[Reply[Turn | AgentError]], StartTurn]) -> Turn | AgentError:
         try:
-            return await ask(self._opened.mailbox, question, on_abandoned=_disown)
+            return await ask(self._opened.mailbox, question)
         except AgentClosed:
             raise self._too_late() from None
 
@@ -187,9 +192,20 @@ class Session:
         """The same as ``close()``."""
         await self.close()
 
-    def _drop(self) -> None:
+    def _drop(self, grace: float | None = None) -> None:
         self._closed = True
-        post(self._opened.mailbox, CloseSession(False, "dropped", None, None))
+        post(self._opened.mailbox, CloseSession(False, "dropped", grace, None))
+
+    async def _drop_and_wait(self) -> None:
+        """End what runs, without a word to anybody, and wait for it within the time that leaving the agent has.
+
+        Counted from now, as the agent counts when the host was cancelled: the two never add up.
+        """
+        config = self._opened.state.setup.config
+        self._drop(config.shutdown_grace_ms / 1000)
+        bound = (config.shutdown_grace_ms + config.tool_patience_ms + config.closing_ms) / 1000
+        with trio.CancelScope(deadline=trio.current_time() + bound, shield=True):
+            await self._opened.ended.wait()
 
     async def __aenter__(self) -> Session:
         # No checkpoint: cancelled here, the session that was just opened would never be closed.
@@ -199,17 +215,22 @@ class Session:
     async def __aexit__(  # noqa: ASYNC910  see below
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # Left by a cancellation or Ctrl-C there is nothing to wait for here: the runtime's own bound does that.
-        cancelled = trio.current_effective_deadline() == -math.inf
-        if cancelled or (exc is not None and find_exception(exc, (*INTERRUPTS, trio.Cancelled)) is not None):
+        if exc is not None and find_exception(exc, INTERRUPTS) is not None:
+            # Ctrl-C stops the whole agent within a bound of its own.
             self._drop()
-            return  # noqa: ASYNC910  the cancellation that is under way must not be replaced
+            return  # noqa: ASYNC910  the exception that is under way must not be replaced
+        if trio.current_effective_deadline() == -math.inf:
+            await self._drop_and_wait()  # noqa: ASYNC102  shielded, with a deadline
+            return  # the cancellation that is under way must not be replaced
         try:
             await self.close()  # noqa: ASYNC102  waits only where nothing is cancelled
         except AgentError as error:
             if exc is None:
                 raise
             logger.warning("while a session was closed after %r: %s", exc, error)
+        except trio.Cancelled:
+            await self._drop_and_wait()  # noqa: ASYNC102  shielded, with a deadline
+            raise
         except BaseException:
             self._drop()
             raise
@@ -232,8 +253,3 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session {self.id[:8]}{' closed' if self._closed else ''}>"
-
-
-def _disown(answer: Turn | AgentError) -> None:
-    if isinstance(answer, Turn):
-        answer.cancel("dropped")

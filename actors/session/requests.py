@@ -42,6 +42,7 @@ class OpenSession:
     config: SessionConfig
     session_id: str | None
     steal: bool
+    model_id: str | None
     context: contextvars.Context
     reply: Reply[OpenedSession | AgentError]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from ...core.config import SessionConfig
 from ...core.history.tokens import TokenMeter
 from ...core.history.transcript import Transcript
@@ -39,7 +41,7 @@ async def open_session(runtime: Runtime, question: OpenSession, clock: StopClock
         AgentError: it cannot be opened.
     """
     if question.session_id is not None:
-        return await _resume(runtime, question.session_id, question.steal, clock)
+        return await _resume(runtime, question.session_id, question, clock)
     return await _begin(runtime, question.config, clock)
 
 
@@ -54,15 +56,17 @@ async def _begin(runtime: Runtime, config: SessionConfig, clock: StopClock) -> S
     await runtime.claims.claim(session_id, steal=False)
     actor = _actor(runtime, setup, session_id, clock)
     runtime.claims.watch(session_id, actor.state.journal.lose)
-    actor.state.journal.append_metadata("session_config", converter.unstructure(config))
+    # With the model that was resolved: a resumed session goes on with it, whatever the agent's default is then.
+    stored = attrs.evolve(config, model_id=setup.model.id)
+    actor.state.journal.append_metadata("session_config", converter.unstructure(stored))
     return actor
 
 
-async def _resume(runtime: Runtime, session_id: str, steal: bool, clock: StopClock) -> SessionActor:
+async def _resume(runtime: Runtime, session_id: str, question: OpenSession, clock: StopClock) -> SessionActor:
     """Claim, read, and write that it is opened, before anybody is answered: from then on the log is ours."""
-    epoch = await runtime.claims.claim(session_id, steal=steal)
+    epoch = await runtime.claims.claim(session_id, steal=question.steal)
     for tries in reversed(range(TAKEOVERS if epoch else 1)):
-        actor, resumed = await _read(runtime, session_id, clock)
+        actor, resumed = await _read(runtime, session_id, question.model_id, clock)
         try:
             await _take(runtime, actor, resumed, epoch)
         except SessionTaken as error:
@@ -91,7 +95,9 @@ async def _take(runtime: Runtime, actor: SessionActor, resumed: Resumed, epoch: 
     runtime.claims.watch(journal.session_id, journal.lose)
 
 
-async def _read(runtime: Runtime, session_id: str, clock: StopClock) -> tuple[SessionActor, Resumed]:
+async def _read(
+    runtime: Runtime, session_id: str, model_id: str | None, clock: StopClock
+) -> tuple[SessionActor, Resumed]:
     events = await runtime.recorder.load(session_id)
     if events is None:
         where = (
@@ -99,7 +105,8 @@ async def _read(runtime: Runtime, session_id: str, clock: StopClock) -> tuple[Se
         )
         raise SessionNotFound(f"there is no session {session_id!r}: {where}")
     resumed = resume(events, runtime.registry.config.notices)
-    setup = resolve_setup(runtime.registry, resumed.config or SessionConfig())
+    config = resumed.config or SessionConfig()
+    setup = resolve_setup(runtime.registry, config if model_id is None else attrs.evolve(config, model_id=model_id))
     actor = _actor(runtime, setup, session_id, clock)
     _restore(actor, resumed, events)
     return actor, resumed
@@ -110,6 +117,10 @@ def _restore(actor: SessionActor, resumed: Resumed, events: Sequence[SessionEven
     state.journal.next_seq = resumed.next_seq
     state.journal.transcript.replace(resumed.history)
     state.journal.transcript.meter.relearn(resumed.meter)
+    for refusal in resumed.refusals:
+        if (refusal.provider, refusal.model) == (str(state.setup.provider.id), state.setup.model.id):
+            for message in refusal.messages:
+                state.journal.transcript.refuse_content(message)
     state.numbering.last = resumed.next_sequence - 1
     state.turns = resumed.turns
     state.usage = resumed.usage

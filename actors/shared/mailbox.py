@@ -3,7 +3,7 @@
 The asker keeps the waiting half. The answering half travels inside the message and belongs to the task that takes
 the message out of the mailbox. Knows nothing of agents.
 
-    session = await ask(guard, lambda reply: OpenSession(config, reply), on_abandoned=drop)   # the asker
+    session = await ask(guard, lambda reply: OpenSession(config, reply))                # the asker
     with command.reply as reply:                                                        # the actor
         reply.send(session)
 """
@@ -24,10 +24,6 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 
-def ignore(_: object) -> None:
-    """Let an unwanted answer go."""
-
-
 @attrs.frozen(eq=False)
 class Reply(Generic[T]):
     """The answering half. Leaving its block without an answer tells the asker that none will come."""
@@ -38,7 +34,7 @@ class Reply(Generic[T]):
         """Answer once. Not a checkpoint. False: the asker gave up, and the caller undoes what it did for it."""
         try:
             self._channel.send_nowait(value)
-        except trio.BrokenResourceError:
+        except (trio.BrokenResourceError, trio.WouldBlock):
             return False
         return True
 
@@ -54,32 +50,27 @@ class Reply(Generic[T]):
 
 
 @enable_ki_protection
-async def ask(
-    mailbox: trio.MemorySendChannel[M], question: Callable[[Reply[T]], M], on_abandoned: Callable[[T], None] = ignore
-) -> T:
-    """Put a question into ``mailbox`` and wait for the answer.
+async def ask(mailbox: trio.MemorySendChannel[M], question: Callable[[Reply[T]], M]) -> T:
+    """Put a question into an unbounded ``mailbox`` and wait for the answer.
 
-    Cancellation: a checkpoint. If `trio.Cancelled` comes out, nobody owns the answer: ``on_abandoned`` gets one
-    that had already arrived, and the actor learns from ``send()`` that a later one is unwanted.
+    Cancellation: a checkpoint. If `trio.Cancelled` comes out, there was no answer: an answer is given only to somebody
+    who waits, and the actor learns from ``send()`` whether it was. What it does for the asker, it does after that.
 
     Raises:
         AgentClosed: the actor ended first, before or after it took the question.
     """
+    await trio.lowlevel.checkpoint_if_cancelled()
     # A channel per question, not one for all answers: with a shared one, an asker that is slow or gone would block the
-    # others.
-    answering, waiting = trio.open_memory_channel[T](1)
+    # others. Without a buffer: an answer that lies there while its asker is cancelled would belong to nobody.
+    answering, waiting = trio.open_memory_channel[T](0)
     with waiting:
+        # Not `send`: it yields after it has sent, and the actor would answer somebody who does not wait yet.
+        if not post(mailbox, question(Reply(answering))):
+            answering.close()
         try:
-            await mailbox.send(question(Reply(answering)))
             return await waiting.receive()
-        # Broken: the actor closed its mailbox before it took the question. EndOfChannel: it closed the reply without an
-        # answer. To the asker both are one thing.
-        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.EndOfChannel):
+        except trio.EndOfChannel:
             raise AgentClosed("the agent has ended: build and enter a new one") from None
-        except BaseException:
-            with suppress(trio.WouldBlock, trio.EndOfChannel):
-                on_abandoned(waiting.receive_nowait())
-            raise
 
 
 @enable_ki_protection

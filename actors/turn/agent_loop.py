@@ -12,7 +12,7 @@ import trio
 from ...core.config import RetryPolicy
 from ...core.ports.stop_rules import emptiness, failure
 from ...core.randomness import new_id, random
-from ...core.retry import AfterFailure, after_failure, given_up, retry_delay_ms
+from ...core.retry import AfterFailure, after_failure, given_up, may_be_about_content, retry_delay_ms
 from ...messages.chat import (
     ChatRequest,
     Done,
@@ -25,7 +25,7 @@ from ...messages.chat import (
 )
 from ...messages.errors import AgentError, MaxToolCallsExceeded, ProviderError
 from ...messages.events import RetryScheduled, TurnStatus
-from ...messages.history import SystemMessage, ToolCall
+from ...messages.history import Message, SystemMessage, ToolCall
 from ...messages.text import clean_text
 from ..shared.model_stream import ModelStream, Response, open_stream
 from .compactor import Compactor
@@ -129,6 +129,9 @@ class AgentLoop:
     async def _respond(self) -> Response:
         """One answer of the model, with retries. Without ``done`` the turn was stopped meanwhile."""
         attempt, compacted = 1, False
+        doubted: AgentError | None = None
+        left_out: tuple[Message, ...] = ()
+        transcript = self.context.journal.transcript
         while True:
             # Before the request: what the model is told must be stored, or a crash would leave an answer to nothing.
             await self.context.journal.flush()
@@ -138,8 +141,13 @@ class AgentLoop:
             if self.context.control.stopping:
                 return response
             error = await self._stream(response)
+            if error is None and left_out:
+                self.context.keep_refusal()  # the try without the content has worked, so the content was to blame
             if error is None or self.context.control.outcome is TurnStatus.CANCELLED:
                 return response
+            if doubted is not None:
+                transcript.allow_content(left_out)
+                raise given_up(doubted, self.assignment.retry)
             match after_failure(
                 error, self.assignment.retry, attempt=attempt, visible=response.visible, compacted=compacted
             ):
@@ -149,6 +157,11 @@ class AgentLoop:
                 case AfterFailure.RETRY:
                     await self._wait(attempt, error)
                     attempt += 1
+                case AfterFailure.GIVE_UP if not response.visible and may_be_about_content(error):
+                    left_out = transcript.refuse_content()
+                    if not left_out:
+                        raise given_up(error, self.assignment.retry)
+                    doubted = error
                 case AfterFailure.GIVE_UP:
                     raise given_up(error, self.assignment.retry)
 

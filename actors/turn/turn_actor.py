@@ -18,7 +18,7 @@ from ...core.prompts.system_prompt import dynamic_prompt
 from ...core.stopping import TurnState
 from ...messages.chat import SystemPrompt
 from ...messages.codec import converter
-from ...messages.content import FileBlock, ImageBlock, UserInput, text_of
+from ...messages.content import UserInput, text_of
 from ...messages.errors import AgentError, ErrorCode, HookAborted, RequestCancelled
 from ...messages.events import ErrorEvent, TurnCancelled, TurnComplete, TurnResult, TurnStatus
 from ...messages.hook_payloads import TurnEnd, TurnStart
@@ -176,11 +176,10 @@ class Turn:
                 await AgentLoop(self.context, free, compactor).run()
 
     def _refuse_content(self, error: AgentError) -> None:
-        # Content that a provider refuses must not lock the session: later requests carry a note in its place.
-        refused = error.code is ErrorCode.CONTENT_NOT_SUPPORTED
-        refused |= error.code is ErrorCode.PROVIDER_ERROR and not error.retryable
-        if refused and any(isinstance(block, ImageBlock | FileBlock) for block in self.user_input.content):
-            self.context.journal.transcript.refuse_content()
+        # Content that a provider refuses must not lock the session: later requests carry a note in its place. Whatever
+        # the request held: from whichever turn, and whether it was steered in.
+        if error.code is ErrorCode.CONTENT_NOT_SUPPORTED and self.context.journal.transcript.refuse_content():
+            self.context.keep_refusal()
 
     async def _conclude(self) -> None:
         """The memory checkpoint and the TurnEnd hooks."""

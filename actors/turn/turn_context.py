@@ -68,6 +68,11 @@ class TurnContext:
         """Emit an error that does not end the turn by itself."""
         await self.emit(ErrorEvent(error))
 
+    def keep_refusal(self) -> None:
+        """Store that this model's provider refused the images and files so far (semantics 6). Sync."""
+        value = {"provider": str(self.provider.id), "model": self.model.id}
+        self.journal.append_metadata("content_refused", value)
+
     def append_input(self, user_input: UserInput) -> None:
         """The user's words enter history and log, the prompts of skills they name before them. Sync.
 

@@ -7,6 +7,7 @@ history gives the same request.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeGuard
 
 import attrs
 
@@ -86,6 +87,11 @@ class Derivation:
 def note_of(message: AssistantMessage, notices: Notices) -> str:
     """The note that follows an incomplete message. One without a cause is a cancelled one of an older log."""
     return notices.failed_message if message.cause in ("failed", "crashed") else notices.interrupted_message
+
+
+def holds_attachment(message: Message) -> TypeGuard[UserMessage]:
+    """Whether the user's message holds an image or a file."""
+    return isinstance(message, UserMessage) and any(map(is_attachment, message.content))
 
 
 def is_attachment(block: ContentBlock) -> bool:

@@ -31,7 +31,7 @@ IMAGE_TOKENS = 1_500
 MESSAGE_TOKENS = 4
 _MOST_TOKENS = 1 << 40
 """More than any window: what a counter of the host's answers beyond it is not a number of tokens."""
-_LOWEST_RATIO, _HIGHEST_RATIO = 0.5, 4.0
+LOWEST_RATIO, _HIGHEST_RATIO = 0.5, 4.0
 
 
 def estimate_text(text: str) -> int:
@@ -169,7 +169,7 @@ class TokenMeter:
             return
         self._last = _Reported(tokens, *sent)
         # Bounded: a provider that reports nonsense once must not make every later request look empty or endless.
-        self._ratio = min(max(tokens / max(1, sum(sent)), _LOWEST_RATIO), _HIGHEST_RATIO)
+        self._ratio = min(max(tokens / max(1, sum(sent)), LOWEST_RATIO), _HIGHEST_RATIO)
 
     def learnt(self) -> dict[str, float]:
         """What the provider's reports have taught, as JSON data: a resumed session goes on with it."""
@@ -181,7 +181,7 @@ class TokenMeter:
         """Go on from what an earlier meter had learnt of this history. What is not such data is ignored."""
         ratio = learnt.get("ratio")
         if isinstance(ratio, int | float):
-            self._ratio = min(max(ratio, _LOWEST_RATIO), _HIGHEST_RATIO)
+            self._ratio = min(max(ratio, LOWEST_RATIO), _HIGHEST_RATIO)
         match learnt:
             case {"tokens": int() as tokens, "history": int() as history, "fixed": int() as fixed} if (
                 history <= self._history

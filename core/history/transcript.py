@@ -15,13 +15,13 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from ...messages.history import Message, UserMessage
+from ...messages.history import Message
 from ...messages.text import clean_value
 from ..config import Notices
 from ..ports.protocols import ModelCapabilities
 from .list_view import ListView
 from .repair import normalise
-from .request_view import Derivation, is_attachment
+from .request_view import Derivation, holds_attachment
 from .sendability import SendabilityCheck
 from .tokens import TokenMeter
 
@@ -64,21 +64,27 @@ class Transcript:
             self._derivations[key] = Derivation(self.notices, capabilities, self._refused)
         return self._derivations[key].view(self._sendable)
 
-    def refuse_content(self, which: int | Message | None = None) -> bool:
+    def refuse_content(self, which: int | Message | None = None) -> tuple[Message, ...]:
         """From now on requests carry a note in place of content that a provider refused (semantics 6).
 
         Args:
             which: a message of history or its index; by default every message with an image or a file.
 
         Returns:
-            Whether anything is refused now that was not before: if so, the request is worth another try.
+            What is refused now that was not before: if there is any, the request is worth another try.
         """
         refused = [self._log[which]] if isinstance(which, int) else self._refusable() if which is None else [which]
         new = [message for message in refused if id(message) not in self._refused]
         self._refused.update((id(message), message) for message in new)
         if new:
             self._derivations.clear()
-        return bool(new)
+        return tuple(new)
+
+    def allow_content(self, messages: Iterable[Message]) -> None:
+        """Take back that the content of these was refused: it was not to blame."""
+        for message in messages:
+            self._refused.pop(id(message), None)
+        self._derivations.clear()
 
     def replace(self, messages: Iterable[Message]) -> None:
         """History was compacted: these messages stand for all of it. Views handed out before keep what they show."""
@@ -94,7 +100,7 @@ class Transcript:
         self._refused = {key: message for key, message in self._refused.items() if key in kept}
 
     def _refusable(self) -> list[Message]:
-        return [m for m in self._log if isinstance(m, UserMessage) and any(map(is_attachment, m.content))]
+        return [message for message in self._log if holds_attachment(message)]
 
     def _repair(self) -> None:
         # From the log, not from what was repaired before: a result that comes late after all takes its place.

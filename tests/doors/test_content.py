@@ -8,7 +8,6 @@ import pytest
 import youyou as y
 from youyou.testing import InMemorySessionStorage
 
-PENDING = pytest.mark.xfail(strict=True, reason="the decision about refused content is not kept yet")
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 30).decode()
 LOOK = y.UserInput((y.TextBlock("look"), y.ImageBlock(PNG, "image/png")))
 
@@ -41,7 +40,6 @@ async def told(session, *contents):
     return [(await (await session.send_message(content)).result()).status for content in contents]
 
 
-@PENDING
 async def test_content_that_was_refused_stays_away_after_a_resume(building, model):
     """One turn fails; every later one, in this life and the next, completes."""
     store, provider = InMemorySessionStorage(), refusing(model, y.ErrorCode.CONTENT_NOT_SUPPORTED)
@@ -59,7 +57,6 @@ async def test_content_that_was_refused_stays_away_after_a_resume(building, mode
     assert [False, False] == [holds_image(request) for request in provider.requests[asked:]]
 
 
-@PENDING
 async def test_content_of_an_earlier_turn_is_refused_as_well(building, model):
     """What is replaced is what the refused request held, from whichever turn."""
     refusing_now = []
@@ -79,7 +76,6 @@ async def test_content_of_an_earlier_turn_is_refused_as_well(building, model):
     assert (["completed"], ["failed", "completed"]) == (first, later)
 
 
-@PENDING
 @pytest.mark.parametrize(
     "text", ["HTTP 401: invalid api key", "HTTP 429: quota exceeded"], ids=["unauthorised", "quota"]
 )
@@ -99,7 +95,6 @@ async def test_an_error_about_something_else_throws_no_image_away(building, mode
     assert (["failed", "completed"], True) == (statuses, holds_image(provider.requests[-1]))
 
 
-@PENDING
 async def test_an_unclear_error_is_tried_once_without_the_content_and_that_decides(building, model):
     """The turn completes by the second try, and later requests leave the content out."""
     provider = refusing(model, y.ErrorCode.PROVIDER_ERROR, "HTTP 400: bad request")
@@ -110,7 +105,6 @@ async def test_an_unclear_error_is_tried_once_without_the_content_and_that_decid
     assert [True, False, False] == [holds_image(request) for request in provider.requests]
 
 
-@PENDING
 async def test_a_message_larger_than_the_window_is_refused_before_it_is_stored(building, model):
     """Earlier turns stay, and the error names both figures."""
     store = InMemorySessionStorage()

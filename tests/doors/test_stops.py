@@ -40,7 +40,6 @@ async def cut_after(checkpoints, doing):
     return answer
 
 
-@PENDING
 async def test_a_message_whose_sending_was_cancelled_was_not_sent(building, autojump_clock):
     """Cut at each of its checkpoints: either there is a turn, or the message is nowhere."""
     for checkpoints in [*range(12)] * 10:  # tasks that are ready run in any order: try several
@@ -67,7 +66,6 @@ async def test_a_session_whose_opening_was_cancelled_is_not_open(building, check
             assert "completed" == (await (await session.send_message("x")).result()).status
 
 
-@PENDING
 async def test_the_block_of_a_turn_that_is_left_by_a_cancellation_has_ended_what_it_began(building, autojump_clock):
     """No effect of its tool comes after the block, and the next message is accepted."""
     effects = []
@@ -95,7 +93,6 @@ async def test_the_block_of_a_turn_that_is_left_by_a_cancellation_has_ended_what
     assert ["unknown"] == [each.outcome for each in (await turn.result()).tool_results]
 
 
-@PENDING
 async def test_a_message_may_bring_the_grace_of_its_block(building, autojump_clock):
     """``send_message(..., grace=s)`` says how long a block that is left waits for tools."""
 
@@ -113,7 +110,6 @@ async def test_a_message_may_bring_the_grace_of_its_block(building, autojump_clo
         assert 0.75 == trio.current_time() - started
 
 
-@PENDING
 async def test_the_block_of_a_session_that_is_left_by_a_cancellation_frees_the_slot(building, autojump_clock):
     """Its turn has ended, and another session opens at once."""
 
