@@ -27,6 +27,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -334,9 +335,8 @@ def _keep_protection(old: CodeType, new: CodeType) -> None:
     # Trio marks protection from Ctrl-C by code object.
     from trio._core._ki import _CODE_KI_PROTECTION_STATUS_WMAP as marks
 
-    mark = marks.get(old)
-    if mark is not None:
-        marks[new] = mark
+    with suppress(KeyError):
+        marks[new] = marks[old]
 
 
 # ---- the command ---------------------------------------------------------------------------------------------------
