@@ -50,11 +50,17 @@ class _Block:
     call_id: str = ""
     pieces: list[str] = attrs.field(factory=list)
     signature: list[str] = attrs.field(factory=list)
+    stopped: bool = False
 
     @property
     def kind(self) -> str:
         """Its type, empty if it has none."""
         return _text(self.start.get("type"))
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is a call of which no arguments came so far: they may come after its stop, or not at all."""
+        return self.kind == "tool_use" and not self.pieces and not self.start.get("input")
 
     @property
     def text(self) -> str:
@@ -110,7 +116,9 @@ class MessageTranslator:
             case "content_block_stop":
                 index = self._index(event)
                 if index in self._open:
-                    yield from self._close(self._open.pop(index))
+                    self._open[index].stopped = True
+                    if not self._open[index].waits:
+                        yield from self._close(self._open.pop(index))
             case "message_delta":
                 self._count(event.get("usage"))
                 delta = event.get("delta")
@@ -140,8 +148,10 @@ class MessageTranslator:
         return len(self._blocks) if new else max(self._open, default=len(self._blocks))
 
     def _start(self, index: int, start: dict[str, Any]) -> Iterator[ChatEvent]:
-        if (before := self._open.pop(index, None)) is not None:
-            yield from self._close(before)
+        if (before := self._open.get(index)) is not None:
+            if before.waits and start == before.start:
+                return  # said twice
+            yield from self._close(self._open.pop(index))
         block = self._open[index] = _Block(start)
         self._blocks.append(block)
         if signature := _text(start.get("signature")):
@@ -172,9 +182,10 @@ class MessageTranslator:
                 yield Progress()
 
     def _grow(self, index: int, delta: object) -> Iterator[ChatEvent]:
-        if not isinstance(delta, dict) or delta.get("type") not in _PIECES:
+        known = _PIECES.get(_text(delta.get("type"))) if isinstance(delta, dict) else None
+        if known is None:
             return
-        kind, name = _PIECES[delta["type"]]
+        kind, name = known
         text = _text(delta.get(name))
         block = self._open.get(index)
         # A piece that fits no open block opens one, and closes what stood in its place.
@@ -194,9 +205,11 @@ class MessageTranslator:
     def _close(self, block: _Block) -> Iterator[ChatEvent]:
         if block.kind == "tool_use":
             self._called = True
-            # A server that sends no pieces has put all of it into the announcement; nothing there means no arguments.
+            # A server that sends no pieces has put all of it into the announcement. Nothing in either place means no
+            # arguments in this format, but only if the block was closed: else its pieces may be lost.
             given = block.start.get("input")
-            text = block.text or (json_text(given) if isinstance(given, dict) else _text(given) or "{}")
+            nothing = "{}" if block.stopped else ""
+            text = block.text or (json_text(given) if isinstance(given, dict) and given else _text(given) or nothing)
             yield tool_call(block.call_id, _text(block.start.get("name")), text)
 
     def _count(self, usage: object) -> None:

@@ -101,10 +101,11 @@ class AnthropicProvider:
         )
 
     def _send(self, body: dict[str, Any]) -> Any:
-        required = {name: body[name] for name in ("model", "max_tokens", "messages", "stream")}
-        # The SDK's own parameters come and go with its versions (temperature went); the API takes them all.
-        more = {name: value for name, value in body.items() if name not in required}
-        return self._endpoint.holder.get().messages.with_streaming_response.create(**required, extra_body=more)
+        required = {name: body[name] for name in ("model", "max_tokens", "stream")}
+        # The SDK's own parameters come and go with its versions (temperature went); the API takes them all. And its
+        # check of types would look at the whole history with each request.
+        create = self._endpoint.holder.get().messages.with_streaming_response.create
+        return create(**required, messages=[], extra_body=body)
 
     def _explain(self, error: Exception, streaming: bool) -> AgentError:
         if isinstance(error, TypeError) and "authentication method" in str(error):  # the SDK looks for a key only now

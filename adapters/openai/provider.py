@@ -108,16 +108,20 @@ class OpenAIProvider:
         if self._api == "responses":
             origin = Origin(responses_events.API, self.id, base_url)
             body = responses_body(request, capabilities, origin)
-            return self._stream(client.responses, body, responses_events.ResponsesTranslator(origin))
+            send = partial(client.responses.with_streaming_response.create, input=[])
+            return self._stream(send, body, responses_events.ResponsesTranslator(origin))
         origin = Origin(chat_events.API, self.id, base_url)
         host = urlsplit(base_url).hostname or ""
         body = chat_body(request, capabilities, origin, limit_name=_limit_name(host), ids=_ids(host))
-        return self._stream(client.chat.completions, body, chat_events.ChatTranslator(origin))
+        send = partial(client.chat.completions.with_streaming_response.create, messages=[])
+        return self._stream(send, body, chat_events.ChatTranslator(origin))
 
-    def _stream(self, resource: Any, body: dict[str, Any], translator: Translator) -> SdkStream:
-        # Unread and unparsed: the body is taken for what it is, not for what was asked for.
+    def _stream(self, create: Any, body: dict[str, Any], translator: Translator) -> SdkStream:
+        # The response comes unread and unparsed: it is taken for what it is, not for what was asked for. The body goes
+        # past the SDK's check of types, which looks at each item of the history against each type that it may have:
+        # half a second for fifty items.
         def send(body: dict[str, Any]) -> Any:
-            return resource.with_streaming_response.create(**body)
+            return create(model=body["model"], stream=body["stream"], extra_body=body)
 
         return SdkStream(partial(self._endpoint.open, send, body), translator, self._endpoint.explain)
 
