@@ -20,9 +20,11 @@ from ..actors.shared.user_code import split_cancelled
 from ..core.config import SessionConfig
 from ..core.host_exceptions import INTERRUPTS, find_exception
 from ..core.inputs import check_grace
+from ..core.ports.commands import HostCommand
 from ..messages.errors import AgentClosed, AgentError, InvalidConfig, InvalidInput, SessionTaken
 from .host_statistics import HostStatistics
 from .hosted_session import HostedSession
+from .remote_commands import carry_out, commands_of, obey
 from .shared_parts import MakeBuilder, SharedParts
 
 _ASK_AGAIN = 1.0
@@ -131,9 +133,14 @@ class SessionHost:
     async def _hold_sessions(self, task_status: trio.TaskStatus[tuple[trio.Nursery, trio.lowlevel.Task]]) -> None:
         try:
             async with trio.open_nursery() as sessions:
+                storage = commands_of(self._parts.session_storage)
                 task_status.started((sessions, trio.lowlevel.current_task()))
                 try:
-                    await self._leaving.wait()
+                    async with trio.open_nursery() as listening:
+                        if storage is not None:
+                            listening.start_soon(obey, storage, lambda: self._by_id, name="commands")
+                        await self._leaving.wait()
+                        listening.cancel_scope.cancel("the host is left")
                 finally:
                     # Before the nursery can close: nothing is started in it any more.
                     self._refuse_more()
@@ -356,6 +363,34 @@ class SessionHost:
         if scope.cancelled_caught and hosted.agent is not None:
             await hosted.agent.shutdown(grace=0)
         hosted.leave()
+
+    async def tell(self, session_id: str, command: HostCommand) -> bool:
+        """Cancel or steer a session's turn, or close the session, wherever it is open.
+
+        Synopsis::
+
+            await host.tell(session_id, CancelTurn(grace=2))
+
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, the command may have been sent.
+
+        Returns:
+            Whether it was carried out here, or else left in the storage for the process that has the session. False:
+            there was nothing to do it to, and nowhere to send it.
+
+        Raises:
+            InvalidInput, ContentNotSupported: the message to steer in cannot be sent.
+            StorageError: the storage failed.
+        """
+        self._check_open()
+        await trio.lowlevel.checkpoint()
+        hosted = self._by_id.get(session_id)
+        if hosted is not None and hosted.session is not None and hosted.session.is_open:
+            return carry_out(hosted, command)
+        storage = commands_of(self._parts.session_storage)
+        if storage is None:
+            return False
+        await storage.send_command(session_id, command)
+        return True
 
     def statistics(self) -> HostStatistics:
         """Numbers about all sessions. Sync; costs time proportional to the number of open sessions."""

@@ -43,6 +43,11 @@ class SharedParts:
         validate(parts.first)
         return parts
 
+    @property
+    def session_storage(self) -> object:
+        """The storage of all sessions, if there is one."""
+        return next((e.value for e in self.first.entries if e.part is Part.SESSION_STORAGE), None)
+
     def holder(self) -> Registry:
         """The registry of the agent that only enters and leaves what is shared."""
         kept = [entry for entry in self.first.entries if entry.part is not Part.PLUGIN]

@@ -54,6 +54,7 @@ def trio_connection() -> type[AsyncConnection[Any]]:
             super().__init__(pgconn)
             self.lock = trio.Lock()
             self._autocommit = True
+            self.cuts_when_cancelled = False
             # Prepared statements belong to a connection of the server, which a pooler changes under us.
             self.prepare_threshold = None
 
@@ -71,6 +72,9 @@ def trio_connection() -> type[AsyncConnection[Any]]:
             except trio.ClosedResourceError as error:
                 raise psycopg.OperationalError("the connection was closed while it was in use") from error
             except trio.Cancelled:
+                if self.cuts_when_cancelled:
+                    self.cut()
+                    raise
                 with trio.move_on_after(CANCEL_SECONDS, shield=True) as patience:
                     await self._let_go(gen, socket)
                 if patience.cancelled_caught:

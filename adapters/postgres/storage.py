@@ -17,15 +17,17 @@ Poolers. Every call is one statement, without prepared ones: pgbouncer in transa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Self
 
 import trio
 
+from ...core.ports.commands import HostCommand
 from ...core.ports.protocols import SessionClaim
 from ...messages.errors import AgentError, MemoryStorageError, StorageError
 from ...messages.records import Memory, SessionEvent, SessionPage, SessionSummary
-from . import claims, memories, sessions
+from . import claims, commands, memories, sessions
+from .commands import Listener
 from .connection import Database
 from .renewals import Renewals
 from .schema import prepare
@@ -70,6 +72,8 @@ class PostgresSessionStorage(_Storage):
 
     Args:
         dsn: a connection string or URL of libpq. libpq's environment variables count, too.
+        listen_dsn: a direct connection, past any pooler, on which commands for sessions are heard at once. None: they
+            are looked for every five seconds.
         schema: the schema of the tables; several applications may share a database under different ones.
         connections: how many statements of this process run at the same time.
 
@@ -80,8 +84,11 @@ class PostgresSessionStorage(_Storage):
 
     _error = StorageError
 
-    def __init__(self, dsn: str, *, schema: str = "youyou", connections: int = 4) -> None:
+    def __init__(
+        self, dsn: str, *, listen_dsn: str | None = None, schema: str = "youyou", connections: int = 4
+    ) -> None:
         super().__init__(dsn, schema=schema, connections=connections)
+        self._listener = Listener(self._database, listen_dsn)
         self._epochs: dict[str, int] = {}
         self._renewals = Renewals(self._database)
 
@@ -146,6 +153,22 @@ class PostgresSessionStorage(_Storage):
         await claims.release(self._database, session_id, owner, epoch)
         if epoch is None or self._epochs.get(session_id) == epoch:
             self._epochs.pop(session_id, None)
+
+    async def send_command(self, session_id: str, command: HostCommand) -> None:
+        """Leave a command for whoever has the session open, and wake it."""
+        await commands.send(self._database, session_id, command)
+
+    async def take_commands(self, session_ids: Collection[str]) -> Sequence[tuple[str, HostCommand]]:
+        """The commands for these sessions, oldest first; nobody gets them again."""
+        return await commands.take(self._database, session_ids)
+
+    async def wait_for_commands(self) -> None:
+        """Return when there may be new ones: when one was sent, or without ``listen_dsn`` every five seconds."""
+        await self._listener.wait()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._listener.close()
+        await super().__aexit__()  # noqa: ASYNC102  closes sockets, waits for nothing
 
 
 class PostgresMemoryStorage(_Storage):
