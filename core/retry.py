@@ -82,6 +82,6 @@ def retry_delay_ms(policy: RetryPolicy, attempt: int, retry_after_ms: int | None
     """
     if retry_after_ms is not None:
         return max(0, retry_after_ms)
-    # Jitter comes after the bound: clients that all wait for the longest time would otherwise come back together.
+    # Bounded before and after: clients that all wait for the longest time are spread downwards, not beyond it.
     delay: int = min(policy.max_ms, policy.base_ms * 2 ** (attempt - 1))
     return min(policy.max_ms, round(delay * (1 + policy.jitter * (2 * random - 1))))

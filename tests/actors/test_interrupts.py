@@ -200,6 +200,7 @@ class Raising:
         raise self.interrupt("on purpose")
 
 
+@pytest.mark.usefixtures("sigint_as_in_a_terminal")
 async def test_a_real_ctrl_c_in_a_tool(conversation, autojump_clock):
     """A SIGINT that arrives while a tool's code runs is raised there, and reaches the host bare."""
 

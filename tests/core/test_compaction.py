@@ -61,15 +61,16 @@ CHAT = [OLD, *R1, SKILL, NEW, *R2, *R3]  # 0 | 1 2 3 | 4 5 | 6 7 8 9 10 | 11 12 
         ([*R1[:2], NEW, *R1[2:], OLD], [(0, 4), (4, 5)]),
         ([R1[1], R2[1], R1[2]], [(0, 3)]),
         ([R1[1], NEW], [(0, 1), (1, 2)]),
+        ([R1[1], R2[1], R2[3]], [(0, 1), (1, 3)]),  # calls of two responses, the first without a result
         ([R1[2], R1[1], R1[2], NEW], [(0, 1), (1, 3), (3, 4)]),
     ],
 )
-def test_pieces_never_separate_what_belongs_together(history: list[Message], expected: list[tuple[int, int]]) -> None:
+def test_segments_never_separate_what_belongs_together(history: list[Message], expected: list[tuple[int, int]]) -> None:
     """A round stays whole however late its results come; a skill prompt stays with its input."""
-    assert expected == [(piece.start, piece.stop) for piece in segments(history)]
+    assert expected == [(segment.start, segment.stop) for segment in segments(history)]
 
 
-def test_pieces_of_a_long_history_are_found_in_linear_time() -> None:
+def test_segments_of_a_long_history_are_found_in_linear_time() -> None:
     """Ten thousand rounds are cut up at once, each call with its own id."""
     history = [message for number in range(10_000) for message in round_of(str(number), f"id{number}")]
 

@@ -117,6 +117,16 @@ def test_an_unreadable_record_is_passed_over() -> None:
     assert RECORD.messages == resume(events, NOTICES).history
 
 
+def test_of_what_was_learnt_before_a_compaction_only_the_ratio_is_kept() -> None:
+    """Sizes that were reported for a history that was replaced are wrong for what replaced it."""
+    learnt = {"ratio": 1.5, "tokens": 900, "history": 600, "fixed": 10}
+    events = log(USER, Metadata("turn_ended", {"turn_id": "t", "meter": learnt}))
+    compaction = log(Metadata("compaction", RECORD.to_value()), first=3)
+
+    assert learnt == resume(events, NOTICES).meter
+    assert {"ratio": 1.5} == resume(events + compaction, NOTICES).meter
+
+
 def test_messages_before_the_newest_compaction_are_not_looked_at() -> None:
     """Resuming a long log with a recent compaction does not repair what the record replaces."""
     replaced = [call(f"id{number}") for number in range(4)]

@@ -223,3 +223,14 @@ def test_a_counter_that_fails_is_replaced_by_the_estimate(counter: Callable[[str
     expected = 14
     assert expected == meter.estimate(NO_PROMPT, ())
     assert isinstance(meter.counter_error, ZeroDivisionError | ValueError)
+
+
+@pytest.mark.parametrize(("extra", "expected"), [(0, 900), (1, MESSAGE_TOKENS + 1)])
+def test_what_was_learnt_of_a_longer_history_is_not_taken_over(extra: int, expected: int) -> None:
+    """A size that was reported for more than there is now, as after a cut log, says nothing about what is left."""
+    meter = TokenMeter()
+    meter.add(UserMessage("a"))
+
+    meter.relearn({"ratio": 1.0, "tokens": 900, "history": MESSAGE_TOKENS + 1 + extra, "fixed": 0})
+
+    assert expected == meter.estimate(NO_PROMPT, ())

@@ -169,6 +169,18 @@ def test_a_refusal_survives_compaction() -> None:
     assert [SystemMessage("summary"), UserMessage(REFUSED_CONTENT)] == transcript.requests(MODEL)
 
 
+def test_a_refusal_is_forgotten_with_its_message() -> None:
+    """Content that compaction took away is not kept, nor taken for another that comes to lie at its address."""
+    picture = UserMessage(ImageBlock("aGk=", "image/png"))
+    transcript = transcript_of(USER, picture)
+    transcript.refuse_content()
+
+    transcript.replace([SystemMessage("summary")])
+    transcript.append(picture)
+
+    assert [SystemMessage("summary"), picture] == transcript.requests(MODEL)
+
+
 def test_images_are_left_out_for_a_model_that_cannot_see() -> None:
     """History with an image, sent to a model without vision, carries a note in its place."""
     transcript = transcript_of(UserMessage([TextBlock("see"), ImageBlock("aGk=", "image/png")]))

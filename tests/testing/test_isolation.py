@@ -170,6 +170,7 @@ def test_blocking_clients_and_processes_in_threads_are_refused_too(touch, argume
     assert "RealIORefused" in report.failures[0].message
 
 
+@pytest.mark.usefixtures("sigint_as_in_a_terminal")
 def test_a_real_ctrl_c_ends_the_sweep():
     """The person at the keyboard is obeyed; only an injected Ctrl-C belongs to the program under test."""
 
