@@ -13,10 +13,12 @@ from .agents.scripted import ScriptedProvider, StrictProvider, call, calls, say
 from .agents.stores import InMemoryClaimedStorage, InMemoryMemoryStorage, InMemorySessionStorage
 from .campaigns.campaign import Interrupted
 from .campaigns.decorator import explored, swept
+from .campaigns.examination import examine
 from .campaigns.exploration import explore
-from .campaigns.loading import examine, load_scenario
+from .campaigns.hash_seeds import hash_seed_divergence
 from .campaigns.replays import replay
 from .campaigns.sweeps import sweep
+from .campaigns.targets import load_scenario
 from .engine.attempt import Attempt, Chaos
 from .engine.crashes import Crashed, DurableLog
 from .engine.faults import Fault, FaultPlan, InjectedDeath, InjectedFault
@@ -60,6 +62,7 @@ __all__ = [
     "examine",
     "explore",
     "explored",
+    "hash_seed_divergence",
     "load_scenario",
     "normalise",
     "replay",

@@ -53,7 +53,7 @@ class Search:
 
 
 def explore(
-    scenario: Scenario,
+    scenario: Scenario | str,
     *,
     schedules: int | None = None,
     bound: int | None = None,
@@ -101,7 +101,7 @@ def explore(
     Raises:
         Interrupted: a person pressed Ctrl-C; its ``report`` holds what was found.
     """
-    scenario = as_scenario(scenario)
+    chosen = as_scenario(scenario)
     if chaos is not None and "cancel_after" in chaos.modes:
         raise ValueError("chaos makes calls fail, it does not cancel: leave 'cancel_after' out of its modes")
     strategies: Sequence[Strategy] = (strategy,) if isinstance(strategy, str) else tuple(strategy)
@@ -115,7 +115,7 @@ def explore(
 
     def work() -> Report:
         with prepared() as watch:
-            campaign = Campaign(scenario, limits, watch, "exploration", progress, budget=budget)
+            campaign = Campaign(chosen, limits, watch, "exploration", progress, budget=budget)
             return conduct(campaign, lambda: _explore(campaign, base, search), coverage=cancel is not None)
 
     return outside_trio(work)

@@ -22,7 +22,7 @@ from .targets import as_scenario
 
 
 def replay(
-    scenario: Scenario,
+    scenario: Scenario | str,
     token: str,
     *,
     cancel: Target = None,
@@ -44,7 +44,7 @@ def replay(
         ValueError: the token names something that was not given.
     """
     __tracebackhide__ = True
-    scenario = as_scenario(scenario)
+    chosen = as_scenario(scenario)
     attempt = decode(token)
     target = cancel if callable(cancel) else None
     if target is None and any(i.what == "action" for i in attempt.injections):
@@ -55,7 +55,7 @@ def replay(
 
     def work() -> Report:
         with prepared() as watch:
-            campaign = Campaign(scenario, limits, watch, "replay", recover=crash)
+            campaign = Campaign(chosen, limits, watch, "replay", recover=crash)
             run = campaign.base = campaign.record(attempt)
             campaign.runs = 1
             campaign.take(run)

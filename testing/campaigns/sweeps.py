@@ -49,7 +49,7 @@ class Plan:
 
 
 def sweep(
-    scenario: Scenario,
+    scenario: Scenario | str,
     *,
     cancel: Target = "root",
     points: Points = "every-step",
@@ -99,7 +99,7 @@ def sweep(
     Raises:
         Interrupted: a person pressed Ctrl-C; its ``report`` holds what was found.
     """
-    scenario = as_scenario(scenario)
+    chosen = as_scenario(scenario)
     crash = None if crash is None else as_scenario(crash)
     _check_counts(points, schedules, pairs, then_points, swallowed)
     named = cancel if cancel is None or isinstance(cancel, str) else "action"
@@ -112,7 +112,7 @@ def sweep(
 
     def work() -> Report:
         with prepared() as watch:
-            campaign = Campaign(scenario, limits, watch, "sweep", progress, crash, budget)
+            campaign = Campaign(chosen, limits, watch, "sweep", progress, crash, budget)
             return conduct(campaign, lambda: _sweep(campaign, plan), coverage=cancel is not None)
 
     return outside_trio(work)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 from ..engine.attempt import Run
@@ -20,12 +23,15 @@ SWEPT = "__swept__"
 def as_scenario(found: Any) -> Scenario:
     """``found`` as an async function of the simulation.
 
-    The test behind ``@swept`` is taken out of it, and a function without a parameter is called without one: its own
-    asserts are all that it promises.
+    A text names one (`load_scenario`), so that it can be sent to another process. The test behind ``@swept`` is taken out
+    of it, and a function without a parameter is called without one: its own asserts are all that it promises.
+
 
     Raises:
         TypeError: it is something else, in words.
     """
+    if isinstance(found, str):
+        return load_scenario(found)
     scenario = getattr(found, SWEPT, found)
     name = getattr(scenario, "__name__", repr(scenario))
     if isinstance(scenario, type) or not callable(scenario):
@@ -78,3 +84,51 @@ def every_point(plain: Run) -> Iterator[Point]:
         if step in between:
             yield step, "before"
         yield step, "after"
+
+
+def load_scenario(name: str) -> Scenario:
+    """The scenario that ``module:function``, ``path/to/file.py:function`` or ``...:Class.method`` names.
+
+    Raises:
+        ValueError: there is no such module or function, in words for the person who typed it.
+    """
+    module, _, function = name.partition(":")
+    if not module or not function:
+        raise ValueError(f"{name!r} is not 'module:function', for example 'shop.scenarios:checkout'")
+    try:
+        found: Any = _module(module)
+        for part in function.split("."):
+            # A method of a test class wants an instance, which pytest would make without arguments as well.
+            found = getattr(found() if isinstance(found, type) else found, part)
+    except (ImportError, AttributeError, TypeError) as error:
+        raise ValueError(f"cannot find {name!r}: {error}") from error
+    try:
+        scenario = as_scenario(found)
+    except TypeError as error:
+        raise ValueError(f"{name!r}: {error}") from error
+    _check_parameter(name, getattr(found, SWEPT, found))
+    return scenario
+
+
+def _check_parameter(name: str, found: Any) -> None:
+    """A test's only parameter may be a fixture, which nobody fills here."""
+    for parameter in list(inspect.signature(found).parameters.values())[:1]:
+        annotated = "Simulation" in str(parameter.annotation)
+        if parameter.name not in _SIMULATION and not annotated:
+            raise ValueError(
+                f"{name!r}: a scenario is 'async def name(sim)'; this takes {parameter.name!r}, and no fixtures are "
+                "made here: write a scenario that makes what it needs"
+            )
+
+
+_SIMULATION = ("sim", "simulation", "s", "_")
+
+
+def _module(name: str) -> object:
+    if name.endswith(".py"):
+        path = Path(name).resolve()
+        sys.path.insert(0, str(path.parent))
+        name = path.stem
+    elif "" not in sys.path:
+        sys.path.insert(0, "")
+    return importlib.import_module(name)

@@ -127,6 +127,8 @@ class TaskSeen:
     parent: int | None
     born: int
     """The step after which it was spawned."""
+    arguments: str = ""
+    """Plain ones (texts, numbers) that it was spawned with."""
 
 
 @attrs.frozen

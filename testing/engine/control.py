@@ -389,7 +389,8 @@ class Control(trio.abc.Instrument):
         nursery = task.parent_nursery
         parent = self.tasks.get(nursery.parent_task) if nursery is not None else None
         label = name if count == 1 else f"{name}#{count}"
-        seen = TaskSeen(len(self.tasks), label, name, parent.index if parent is not None else None, self.step)
+        above = parent.index if parent is not None else None
+        seen = TaskSeen(len(self.tasks), label, name, above, self.step, arguments_of(task))
         self.tasks[task] = seen
         self.run.tasks.append(seen)
 

@@ -1,4 +1,4 @@
-"""Real threads, one at a time: whoever holds the baton runs, and the loop waits meanwhile.
+"""Real threads, one at a time: the one that holds the baton runs, and the loop waits meanwhile.
 
 A thread of `trio.to_thread` starts at once and keeps the baton until it ends or waits: for Trio (`trio.from_thread`),
 for an event, a condition, a queue or a future of the standard library, or for time to pass. Then the loop goes on, and

@@ -5,13 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import multiprocessing
+import os
 import pickle
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import pytest
 import trio
 import trio.lowlevel
-from youyou.testing import Report, Simulation, examine, explore, replay, sweep
+from youyou.testing import Report, Simulation, examine, explore, hash_seed_divergence, replay, sweep
 from youyou.testing.campaigns.campaign import Campaign
 from youyou.testing.engine.attempt import Attempt
 from youyou.testing.report.tokens import bare, encode
@@ -756,3 +761,67 @@ def test_examining_tries_every_target_that_the_scenario_names():
         (report.mode, report.note) for report in reports
     ]
     assert [True, False, False, True] == [report.ok or not report.failures for report in reports]
+
+
+SETS = """
+import sys, trio
+from youyou.testing import explore, replay
+async def scenario(sim):
+    said = []
+    async def one(name):
+        await trio.sleep(1)
+        said.append(name)
+    async with trio.open_nursery() as n:
+        for name in {"a", "b", "c"}: n.start_soon(one, name)
+    assert said[0] != "a", said
+async def sound(sim):
+    await trio.sleep(1)
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        report = replay(scenario, sys.argv[1])
+        print("fails" if report.failures else "ok" if report.ok else report.missed[0])
+    else:
+        report = explore(scenario, schedules=50)
+        print(report.failures[0].token)
+"""
+
+
+def test_a_token_for_another_order_of_a_set_says_so(tmp_path):
+    """In another process with another hash seed it fails as here, or it is not ok: never "ok"."""
+    (tmp_path / "sets.py").write_text(SETS, encoding="utf-8")
+
+    def python(seed: int, *words: str) -> str:
+        environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+        command = [sys.executable, str(tmp_path / "sets.py"), *words]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+        return done.stdout.strip()
+
+    token = python(0)
+    said = [python(seed, token) for seed in range(4)]
+
+    another = "the program takes another course than the one this token was made for"
+    assert "fails" == said[0]
+    assert {"fails", another} == set(said)
+
+
+def test_another_hash_seed_is_tried_in_another_process_on_demand(tmp_path):
+    """Two runs in one process cannot differ in this."""
+    path = tmp_path / "more_sets.py"
+    path.write_text(SETS, encoding="utf-8")
+
+    problem = hash_seed_divergence(f"{path}:scenario")
+
+    assert problem is not None
+    assert problem.startswith("under hash seeds 1 and 2 step ")
+    assert hash_seed_divergence(f"{path}:sound") is None
+
+
+def test_a_named_scenario_can_be_sent_to_another_process(tmp_path):
+    """What travels is its name; what comes back is the report."""
+    path = tmp_path / "named.py"
+    path.write_text("import trio\nasync def scenario(sim): await trio.sleep(1)\n", encoding="utf-8")
+
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        report = pool.submit(explore, f"{path}:scenario", schedules=5).result(120)
+
+    assert ("exploration of scenario", True) == (report.summary().partition(":")[0], report.ok)

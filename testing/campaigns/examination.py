@@ -1,14 +1,10 @@
-"""Find a scenario by its name and try everything on it that needs no further words: for the command line.
+"""Try everything on a scenario that needs no further words: for the command line.
 
 reports = examine(load_scenario("shop.scenarios:checkout"), schedules=500, progress=print)
 """
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import sys
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -20,47 +16,8 @@ from .campaign import Progress
 from .exploration import explore
 from .replays import replay
 from .sweeps import sweep
-from .targets import SWEPT, as_scenario
 
 _FAULTS: tuple[Mode, ...] = ("raise_before", "raise_after", "cut", "dies", "slow", "cancel_after")
-
-
-def load_scenario(name: str) -> Scenario:
-    """The scenario that ``module:function``, ``path/to/file.py:function`` or ``...:Class.method`` names.
-
-    Raises:
-        ValueError: there is no such module or function, in words for the person who typed it.
-    """
-    module, _, function = name.partition(":")
-    if not module or not function:
-        raise ValueError(f"{name!r} is not 'module:function', for example 'shop.scenarios:checkout'")
-    try:
-        found: Any = _module(module)
-        for part in function.split("."):
-            # A method of a test class wants an instance, which pytest would make without arguments as well.
-            found = getattr(found() if isinstance(found, type) else found, part)
-    except (ImportError, AttributeError, TypeError) as error:
-        raise ValueError(f"cannot find {name!r}: {error}") from error
-    try:
-        scenario = as_scenario(found)
-    except TypeError as error:
-        raise ValueError(f"{name!r}: {error}") from error
-    _check_parameter(name, getattr(found, SWEPT, found))
-    return scenario
-
-
-def _check_parameter(name: str, found: Any) -> None:
-    """A test's only parameter may be a fixture, which nobody fills here."""
-    for parameter in list(inspect.signature(found).parameters.values())[:1]:
-        annotated = "Simulation" in str(parameter.annotation)
-        if parameter.name not in _SIMULATION and not annotated:
-            raise ValueError(
-                f"{name!r}: a scenario is 'async def name(sim)'; this takes {parameter.name!r}, and no fixtures are "
-                "made here: write a scenario that makes what it needs"
-            )
-
-
-_SIMULATION = ("sim", "simulation", "s", "_")
 
 
 def examine(
@@ -102,13 +59,3 @@ def examine(
 
 def _noted(report: Report, words: str) -> Report:
     return attrs.evolve(report, note="; ".join(filter(None, [words, report.note])))
-
-
-def _module(name: str) -> object:
-    if name.endswith(".py"):
-        path = Path(name).resolve()
-        sys.path.insert(0, str(path.parent))
-        name = path.stem
-    elif "" not in sys.path:
-        sys.path.insert(0, "")
-    return importlib.import_module(name)
