@@ -23,9 +23,8 @@ SWEPT = "__swept__"
 def as_scenario(found: Any) -> Scenario:
     """``found`` as an async function of the simulation.
 
-    A text names one (`load_scenario`), so that it can be sent to another process. The test behind ``@swept`` is taken out
-    of it, and a function without a parameter is called without one: its own asserts are all that it promises.
-
+    A text names one (`load_scenario`), so that it can be sent to another process. The test behind ``@swept`` is taken
+    out of it, and a function without a parameter is called without one: its asserts are all that it promises.
 
     Raises:
         TypeError: it is something else, in words.

@@ -118,7 +118,7 @@ async def ordered_with_a_key(sim: Simulation) -> None:
     "yy1-f1.raise_after",
     at='await port.create("account")',
 )
-async def retries_for_ever(sim: Simulation) -> None:
+async def retries_forever(sim: Simulation) -> None:
     """What failed once is tried until it works, and after a lost answer it never does."""
     port = sim.port("shop", Shop())
     while True:
@@ -129,7 +129,7 @@ async def retries_for_ever(sim: Simulation) -> None:
             await trio.sleep(1)
 
 
-@mended(retries_for_ever)
+@mended(retries_forever)
 async def asks_what_is_wrong(sim: Simulation) -> None:
     """Know what a second attempt may be told."""
     port = sim.port("shop", Shop())
