@@ -139,7 +139,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def tool_call(call_id: str, name: str, text: str, provider_data: Any = None) -> ToolCall:
-    """A finished call from the text of its arguments; a text that is not JSON object is kept as it is.
+    """A finished call from the text of its arguments; a text that is not a JSON object is kept as it is.
 
     Whatever the text is, the call comes out: what is wrong with it is told to the model, not to the stream.
     """

@@ -1,4 +1,4 @@
-"""Arguments that are not JSON object, and yet can be meant in one way only (semantics 8). Pure.
+"""Arguments that are not a JSON object, and yet can be meant in one way only (semantics 8). Pure.
 
 repaired('"{\\"a\\": 1}"')          # {"a": 1}: a text that holds the object
 repaired('{}{"a": 1}')            # {"a": 1}: servers that begin with an empty one

@@ -76,7 +76,7 @@ def test_no_text_is_kept_and_goes_back_as_no_arguments() -> None:
 
 @pytest.mark.parametrize("text", ["null", "[" * 100_000, '{"a": 1e999}', "{'a': 1}"])
 def test_what_is_no_object_stays_text(text: str) -> None:
-    """Anything that is not JSON object, however odd, is kept as it came."""
+    """Anything that is not a JSON object, however odd, is kept as it came."""
     assert tool_call("1", "t", text) == ToolCall("1", "t", {}, raw_arguments=text)
 
 

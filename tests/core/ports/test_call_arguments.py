@@ -1,4 +1,4 @@
-"""Arguments that are not JSON object: which can be meant in one way only, and which the model has to say again."""
+"""Arguments that are not a JSON object: which can be meant in one way only, and which the model has to say again."""
 
 from __future__ import annotations
 
