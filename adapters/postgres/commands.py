@@ -1,4 +1,4 @@
-"""Commands for sessions that live elsewhere: rows, and a NOTIFY that wakes whoever listens (semantics 16)."""
+"""Commands for sessions that live elsewhere: rows, and a NOTIFY that wakes every listener (semantics 16)."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class PostgresSessionStorage(_Storage):
             self._epochs.pop(session_id, None)
 
     async def send_command(self, session_id: str, command: HostCommand) -> None:
-        """Leave a command for whoever has the session open, and wake it."""
+        """Leave a command for the agent that has the session open, and wake it."""
         await commands.send(self._database, session_id, command)
 
     async def take_commands(self, session_ids: Collection[str]) -> Sequence[tuple[str, HostCommand]]:

@@ -41,7 +41,7 @@ HostCommand: TypeAlias = CancelTurn | SteerTurn | CloseHosted
 class SessionCommands(Protocol):
     """Carries commands to the process that has a session open: optional methods of a `SessionStorage`.
 
-    A command is delivered at most once, to whoever takes the commands of that session first.
+    A command is delivered at most once, to the agent that takes the commands of that session first.
     """
 
     async def send_command(self, session_id: str, command: HostCommand) -> None:

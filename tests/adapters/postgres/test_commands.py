@@ -12,7 +12,7 @@ SECONDS = 30.0
 
 
 class Patient:
-    """A model that says one word and then waits for ever."""
+    """A model that says one word and then waits forever."""
 
     id = "patient"
 
@@ -74,7 +74,7 @@ async def test_a_turn_elsewhere_is_steered(hosts):
 
 
 async def test_a_session_elsewhere_is_closed_to_be_opened_here(hosts):
-    """Whoever wants it asks, waits, and has it."""
+    """A caller that wants it asks, waits, and has it."""
     one, two, model = hosts
     with trio.fail_after(SECONDS):
         async with one.open() as session:

@@ -1,4 +1,4 @@
-"""Renewals of many agents are one statement, whoever of them is cancelled meanwhile."""
+"""Renewals of many agents are one statement, whichever of them is cancelled meanwhile."""
 
 from __future__ import annotations
 
