@@ -42,12 +42,12 @@ CHAT, TOOLS, ONE_CALL = (0, 200), (8, 20), (1, 5)
 
 STEPS_AND_PASSES = {
     # workload, store: in the order in which tasks were woken; in the reverse order
-    (CHAT, False): ((23, 12), (17, 9)),
-    (CHAT, True): ((32, 16), (27, 14)),
-    (TOOLS, False): ((132, 32), (132, 32)),
-    (TOOLS, True): ((171, 40), (183, 40)),
-    (ONE_CALL, False): ((31, 17), (32, 18)),
-    (ONE_CALL, True): ((44, 23), (47, 26)),
+    (CHAT, False): ((22, 12), (17, 10)),
+    (CHAT, True): ((31, 16), (26, 14)),
+    (TOOLS, False): ((131, 32), (131, 32)),
+    (TOOLS, True): ((170, 40), (182, 40)),
+    (ONE_CALL, False): ((30, 17), (31, 18)),
+    (ONE_CALL, True): ((43, 23), (46, 26)),
 }
 WRITES_AND_FLUSHES = {
     # workload, with a store: as above
