@@ -139,6 +139,7 @@ class MessageTranslator:
             for place, block in enumerate(content if isinstance(content, list) else ()):
                 if isinstance(block, dict):
                     yield from self._start(place, block)
+                    self._open[place].stopped = True
             self._stop_reason = message.get("stop_reason") or self._stop_reason
 
     def _index(self, event: dict[str, Any], *, new: bool = False) -> int:

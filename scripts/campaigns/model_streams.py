@@ -3,9 +3,9 @@
     python scripts/campaigns/model_streams.py --api chat --count 20000 --seed 7
     python scripts/campaigns/model_streams.py --count 200               # all three, a seed of its own; what CI runs
 
-Each stream is a right one in which events were dropped, doubled, swapped or cut off, in which fields hold values of other
-types, and between which there is noise. It answers one message of a real agent, through the real SDK, in pieces of random
-length. After each of them:
+Each stream is a right one in which events were dropped, doubled, swapped or cut off, in which fields hold values of
+other types, and between which there is noise. It answers one message of a real agent, through the real SDK, in pieces
+of random length. After each of them:
 
 - the agent lives, the turn has ended, and the next message is answered;
 - no tool ran with arguments that lack their last piece, and none after a stream that was cut off or ended badly;
