@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import trio
 from trio.testing import MockClock
-
 from youyou.testing import Simulation, explore, sweep
 
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import trio
 import trio.testing
-
 import youyou
 from youyou import (
     AgentBuilder,
