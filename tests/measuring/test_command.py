@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.stopping.judge import FAULTS
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -30,12 +32,12 @@ def test_the_first_half_measures(tmp_path):
 
 @pytest.mark.long
 def test_the_second_half_stops_us_without_a_loss(tmp_path):
-    """A few stops of each scenario and way: no text, result or effect is lost, however the stop came."""
+    """A few stops of each scenario and way: nothing is lost, refused or left running, however the stop came."""
     rows = run(tmp_path, "--only", "stopping", "--programs", "youyou", "--every", "25")["stopping"]
     counts = [
         (row["scenario"], row["way"], name)
         for row in rows
-        for name in ("invalid", "result_lost", "denied", "again", "late", "text_lost", "question_lost")
+        for name in FAULTS
         if row["way"] != "kill" and row["counts"][name]
     ]
 
