@@ -33,7 +33,7 @@ class _Renewal:
 
 @attrs.define(eq=False)
 class Renewals:
-    """The task that finds nobody asking asks for all who wait; the others wait for it, or take over when it is cancelled."""
+    """The first task asks for all that wait; the others wait for it, or take over when it is cancelled."""
 
     _database: Database
     _waiting: list[_Renewal] = attrs.Factory(list)

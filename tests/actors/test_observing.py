@@ -44,6 +44,8 @@ async def test_the_tree_names_the_actors_and_what_they_work_for(conversation, au
     assert find(running, "call write")
     assert find(node, "tool write (write)") not in list(walk(guard))
     assert {"recorder", "tool pool", "memory extractor"} <= set(names(node))
+    # Nurseries hold sets: without an order of its own each drawing would be another one.
+    assert all(names_ == sorted(names_) for each in walk(node) if (names_ := [child.name for child in each.children]))
 
 
 async def test_the_tree_says_where_each_task_waits(conversation, autojump_clock):

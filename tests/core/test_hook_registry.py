@@ -191,7 +191,7 @@ def test_changing_anything_else_is_the_plugins_mistake(event, change):
 @pytest.mark.parametrize(
     ("answer", "advice"),
     [
-        (True, "return None, Continue(), ContinueWith(event) or Abort(reason)"),
+        (True, "a handler returned a bool; return None, Continue(), ContinueWith(event) or Abort(reason)"),
         ({"city": "Bergen"}, "return None"),
         (BEFORE_TOOL, "return None"),
         (Continue, "return None"),

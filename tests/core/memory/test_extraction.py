@@ -180,3 +180,11 @@ def test_a_long_conversation_is_made_to_fit(budget: int) -> None:
 
     assert estimate_text(text) <= budget
     assert "allergic to nuts" in text and "noted" in text
+
+
+def test_a_conversation_that_just_fits_is_not_shortened() -> None:
+    """What fits as text is kept whole, although its messages alone would be counted larger."""
+    messages = [UserMessage("so " * 203) for _ in range(10)] + [UserMessage("a")] * 200
+    whole = extraction_text(messages, (), 1_000_000)
+
+    assert whole == extraction_text(messages, (), estimate_text(whole) + 2)
