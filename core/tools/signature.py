@@ -162,14 +162,14 @@ def _default(value: Any) -> dict[str, Any]:
 
 def _convert(argument: Any, hint: Any) -> Any:
     try:
-        return msgspec.convert(argument, hint)
+        return msgspec.convert(argument, hint, str_keys=True)
     except msgspec.ValidationError:
         # JSON Schema counts 3.0 as an integer, msgspec does not.
         # Second, not first: a float parameter must get 3.0 as it is.
         whole = _whole(argument)
         if whole is argument:
             raise
-        return msgspec.convert(whole, hint)
+        return msgspec.convert(whole, hint, str_keys=True)
 
 
 def _whole(value: Any) -> Any:
