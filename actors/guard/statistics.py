@@ -57,7 +57,7 @@ class AgentStatistics:
     storage_failures: int
     """Writes that failed or took longer than ``storage_timeout_ms``."""
     mailboxes: dict[str, MailboxStatistics]
-    """By actor: "guard", "tool pool", "memory extractor", and "session" while one is open."""
+    """By actor: "guard", "memory extractor", and "session" while one is open."""
     events_waiting: int = 0
     """Events of the newest turn that wait for a reader."""
     peak_events: int = 0
@@ -99,14 +99,13 @@ def statistics(runtime: Runtime, guard: Guard) -> AgentStatistics:
     events = turn.context.events if turn is not None else None
     mailboxes = {
         "guard": _mailbox(guard.box),
-        "tool pool": _mailbox(pool.jobs),
         "memory extractor": _mailbox(runtime.extractor.box),
     }
     if session is not None:
         mailboxes["session"] = _mailbox(session.box)
     return AgentStatistics(
-        tuple(pool.running.values()),
-        tuple(pool.stuck.values()),
+        pool.running,
+        pool.stuck,
         pool.peak,
         pool.threads.lent,
         recorder.unsaved,

@@ -75,7 +75,6 @@ class Supervisor:
                 async with trio.open_nursery() as home:
                     # Tools live in the outermost nursery: one that does not stop must not hold up plugins, storages or
                     # the answer to the turn, only the very end of leaving.
-                    self.runtime.pool.home = home
                     home.start_soon(self._record, name="recorder")
                     await self._serve(home)
                     self.closed.set()
@@ -103,7 +102,7 @@ class Supervisor:
         entered: list[Lifespan] = []
         try:
             if await self._enter(home, entered):
-                await self._act()
+                await self._act(home)
         except BaseException as exc:
             self.crash = split_cancelled(exc)[1] or self.crash
             self.lifetime.force_shutdown("host_cancelled")
@@ -152,10 +151,10 @@ class Supervisor:
                 return False
         return True
 
-    async def _act(self) -> None:
+    async def _act(self, home: trio.Nursery) -> None:
         with self._acting:
             async with trio.open_nursery() as actors:
-                actors.start_soon(self.runtime.pool.run, name="tool pool")
+                actors.start_soon(self.runtime.pool.run, home, name="tool pool")
                 actors.start_soon(self.runtime.extractor.run, name="memory extractor")
                 if self.runtime.claims.storage is not None:
                     actors.start_soon(self.runtime.claims.run, name="claims")
@@ -167,11 +166,12 @@ class Supervisor:
         # Nobody has work for the others once the guard has ended.
         # Closing their mailboxes is how the others learn that nothing will come: cancelling them would cut what still
         # runs.
-        with self.runtime.pool.jobs, self.runtime.extractor.box:
+        with self.runtime.extractor.box:
             try:
                 await self.guard.run()
             finally:
                 self.runtime.claims.close()
+                self.runtime.pool.close()
 
     # The order of closing. First the flush, because a plugin may be the one that hangs, and events that are not stored
     # are the greater loss. Plugins before resources, since a plugin may still talk to a provider or a storage. The
@@ -230,7 +230,7 @@ class Supervisor:
             logger.error("%s did not end in time", lifespan.name)
 
     def _warn_of_stuck(self) -> None:
-        names = sorted(set(self.runtime.pool.stuck.values()))
+        names = sorted(set(self.runtime.pool.stuck))
         if names:
             text = (
                 f"leaving the agent waits for tools that do not stop: {', '.join(names)}; have them honour cancellation"

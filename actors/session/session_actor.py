@@ -149,7 +149,7 @@ class SessionActor:
             control,
             stream,
             runtime.hooks,
-            runtime.pool.jobs,
+            runtime.pool,
             state.call_ids,
         )
         return Turn(desk, state, user_input, checkpoint=self.feed.checkpoint, steps=steps)

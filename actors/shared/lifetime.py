@@ -20,19 +20,28 @@ import trio
 
 @attrs.define(eq=False)
 class Deadline:
-    """A scope around user code and, for a tool, the scope of the task that waits for it. Both only move closer."""
+    """A scope around user code and, for a tool, the patience after it. Both only move closer.
+
+    ``on_tightened`` learns when the tool is given up, whenever that has moved.
+    """
 
     scope: trio.CancelScope = attrs.Factory(trio.CancelScope)
-    waiter: trio.CancelScope | None = None
     patience: float = 0.0
+    on_tightened: Callable[[float], None] | None = None
+
+    @property
+    def given_up_at(self) -> float:
+        """When nobody waits for the tool any more."""
+        return self.scope.deadline + self.patience
 
     def tighten(self, deadline: float, patience: float | None = None) -> None:
-        """Cut no later than ``deadline``; the waiter leaves ``patience`` seconds after that."""
+        """Cut no later than ``deadline``, and give up ``patience`` seconds after that."""
         if patience is not None:
             self.patience = min(self.patience, patience)
-        self.scope.deadline = min(self.scope.deadline, deadline)
-        if self.waiter is not None:
-            self.waiter.deadline = self.scope.deadline + self.patience
+        if deadline < self.scope.deadline:
+            self.scope.deadline = deadline
+        if self.on_tightened is not None:
+            self.on_tightened(self.given_up_at)
 
 
 @attrs.define(eq=False)
@@ -93,20 +102,23 @@ class Lifetime:
     def user_code(self, deadline: float = math.inf) -> Iterator[trio.CancelScope]:
         """What is cut at the first point, or at ``deadline`` if that is earlier."""
         box = Deadline(trio.CancelScope(deadline=deadline))
-        with self.following(box), box.scope as scope:
-            yield scope
+        self.follow(box)
+        try:
+            with box.scope as scope:
+                yield scope
+        finally:
+            self.unfollow(box)
 
-    @contextmanager
-    def following(self, box: Deadline) -> Iterator[None]:
-        """Let a forced shutdown tighten ``box``."""
+    def follow(self, box: Deadline) -> None:
+        """Let a forced shutdown tighten ``box``, until ``unfollow``. Sync."""
         self._working[box] = None
         # Registered after the shutdown began: it must be as tight as what was registered before.
         if self.forced is not None:
             box.tighten(self.user_code_deadline, patience=0)
-        try:
-            yield
-        finally:
-            del self._working[box]
+
+    def unfollow(self, box: Deadline) -> None:
+        """What ``box`` bounds is over. Sync."""
+        del self._working[box]
 
     @contextmanager
     def flushing(self) -> Iterator[trio.CancelScope]:

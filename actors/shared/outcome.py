@@ -63,18 +63,22 @@ class StopClock:
     def cut(self) -> Iterator[trio.CancelScope]:
         """Around work that has a bound of its own: only a grace cuts it."""
         box = Deadline()
-        with self.tool(box), box.scope as scope:
-            yield scope
-
-    @contextmanager
-    def tool(self, box: Deadline) -> Iterator[None]:
-        """Around a running tool: only a grace cuts it."""
-        self._tools[box] = None
-        box.tighten(self._until(Work.TOOL, trio.current_time()))
+        self.follow_tool(box)
         try:
-            yield
+            with box.scope as scope:
+                yield scope
         finally:
-            del self._tools[box]
+            self.unfollow_tool(box)
+
+    def follow_tool(self, box: Deadline) -> None:
+        """Let a grace, and nothing else of a stop, tighten ``box``, until ``unfollow_tool``. Sync."""
+        self._tools[box] = None
+        if self.stop.cut_at < math.inf:
+            box.tighten(self._until(Work.TOOL, trio.current_time()))
+
+    def unfollow_tool(self, box: Deadline) -> None:
+        """The tool is over, or given up. Sync."""
+        del self._tools[box]
 
 
 @attrs.define(eq=False)

@@ -1,8 +1,11 @@
 """Runs at most N tools concurrently (semantics 8).
 
-The rendezvous is the commit point: the job channel has no buffer, so either a worker took a job, and it runs to its end
-whatever becomes of the turn, or the send was cancelled and it never started. Each job carries its own reply, which gets
-exactly one answer within time-out + patience. A tool that will not stop holds up nothing but the very end of the agent.
+Starting is one sync step, the commit point: either a call has started, and it runs to its end whatever becomes of the
+turn, or it never did. Each job is answered for exactly once within time-out + patience, in the sync step in which its
+tool ends. A tool that will not stop holds up nothing but the very end of the agent.
+
+    if pool.free:
+        pool.start(ToolJob(call=call, ..., on_end=record))
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ from __future__ import annotations
 import contextvars
 import logging
 import math
+from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,7 +33,6 @@ from ...messages.jsonvalue import thaw
 from ..shared.deadlock import owned_by
 from ..shared.event_stream import EventStream
 from ..shared.lifetime import Deadline, Lifetime
-from ..shared.mailbox import Reply, close_all
 from ..shared.outcome import TurnControl
 from ..shared.user_code import call_unprotected, own_cancellation, to_user_code_error
 from .tool_threads import ToolThreads, reporter
@@ -44,46 +48,34 @@ class ToolRunResult:
     duration_ms: int
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, kw_only=True)
 class ToolJob:
-    """A call that is ready to run. The sender knows, when the send returns, that a worker has it."""
+    """A call that is ready to run. ``on_end`` gets what came of it, once, in a sync step: nothing finished is lost."""
 
     call: ToolCall
     handler: ToolHandler
     timeout: float
     control: TurnControl
     events: EventStream
-    context: contextvars.Context
-    reply: Reply[ToolRunResult]
-
-    @property
-    def name(self) -> str:
-        """For task names."""
-        return f"tool {self.call.tool_name} ({self.call.call_id})"
+    on_end: Callable[[ToolRunResult], None]
 
 
 @attrs.define(eq=False)
 class _Run:
-    """A running tool, seen from the task that supervises it."""
+    """A running tool. ``answered``: its job knows what came of it, although the tool may run on."""
 
     job: ToolJob
-    box: Deadline
+    deadline: Deadline
     started: float
-    done: trio.Event = attrs.Factory(trio.Event)
-    outcome: ToolOutput | BaseException | CutReason | None = None
-    given_up: bool = False
-    bug: Exception | None = None
+    answered: bool = False
 
     @property
     def threads(self) -> int:
         """How many thread tokens it holds."""
         return int(isinstance(self.job.handler.execute, ThreadFunction))
 
-    def ran(self, outcome: ToolOutput | BaseException | CutReason) -> ToolRunResult:
-        return ToolRunResult(outcome, round((trio.current_time() - self.started) * 1000))
-
     def report(self, progress: Any) -> None:
-        if not self.done.is_set() and not self.given_up:
+        if not self.answered:
             self.job.events.progress(self.job.call.call_id, progress)
 
 
@@ -96,101 +88,147 @@ def _as_output(value: Any) -> ToolOutput | BaseException:
 
 @attrs.define(eq=False)
 class ToolPool:
-    """The workers of one agent. ``home`` is the outermost nursery: tools live there, their supervisors in the pool."""
+    """The running tools of one agent. They live in the outermost nursery; the actor gives up those that do not stop."""
 
     lifetime: Lifetime
     limit: int
     patience: float
     threads: ToolThreads
-    home: trio.Nursery | None = None
-    running: dict[ToolJob, str] = attrs.Factory(dict)
-    stuck: dict[ToolJob, str] = attrs.Factory(dict)
     peak: int = 0
-    jobs: trio.MemorySendChannel[ToolJob] = attrs.field(init=False)
-    _inbox: trio.MemoryReceiveChannel[ToolJob] = attrs.field(init=False)
+    _running: dict[_Run, None] = attrs.Factory(dict)
+    _stuck: dict[_Run, None] = attrs.Factory(dict)
+    _beginning: deque[tuple[_Run, contextvars.Context]] = attrs.Factory(deque)
+    _home: trio.Nursery | None = None  # None: not begun, or ended
+    _closing: bool = False
+    _watch: trio.CancelScope = attrs.Factory(trio.CancelScope)
+    _bug: Exception | None = None
+    _freed: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
 
-    def __attrs_post_init__(self) -> None:
-        # No buffer: a job in a buffer would belong to nobody, neither started nor refusable, when the turn is
-        # cancelled.
-        self.jobs, self._inbox = trio.open_memory_channel[ToolJob](0)
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The tools that run and have not been given up."""
+        return tuple(run.job.call.tool_name for run in self._running)
 
-    @enable_ki_protection
-    async def run(self) -> None:
-        """Run the actor. Ends when ``jobs`` is closed and all that runs was answered for."""
-        slots = trio.Semaphore(self.limit)
-        try:
-            async with trio.open_nursery() as supervisors:
-                while True:
-                    # The slot before the job: a job that is taken runs at once, so that "taken" can mean "started".
-                    await slots.acquire()
-                    try:
-                        job = await self._inbox.receive()
-                    except trio.EndOfChannel:
-                        break
-                    name = f"supervisor of {job.name}"
-                    job.context.copy().run(partial(supervisors.start_soon, self._supervise, job, slots, name=name))
-        finally:
-            close_all(self._inbox)
+    @property
+    def stuck(self) -> tuple[str, ...]:
+        """The tools that were given up and still run."""
+        return tuple(run.job.call.tool_name for run in self._stuck)
 
-    @enable_ki_protection
-    async def _supervise(self, job: ToolJob, slots: trio.Semaphore) -> None:
-        """Answer for one job exactly once, whatever happens."""
-        self.running[job] = job.call.tool_name
-        self.peak = max(self.peak, len(self.running))
-        # What the asker gets if the shield expires while this task waits.
-        ran = ToolRunResult(CutReason.INTERRUPTED, 0)
-        try:
-            ran = await self._watch(job)
-        finally:
-            # Sync: also when the shield itself has expired.
-            del self.running[job]
-            with job.reply as reply:
-                reply.send(ran)
-            slots.release()
+    @property
+    def open(self) -> bool:
+        """Whether tools may start."""
+        return self._home is not None
 
-    async def _watch(self, job: ToolJob) -> ToolRunResult:
+    @property
+    def free(self) -> int:
+        """How many tools may start now."""
+        return self.limit - len(self._running) if self._home is not None else 0
+
+    async def wait_free(self) -> None:
+        """Wait until a tool may start, or the pool has ended. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while self._home is not None and not self.free:
+            await self._freed.park()
+
+    def start(self, job: ToolJob) -> None:
+        """Start a tool, in the context of whoever calls. Sync: it has started when this returns (decision 0002).
+
+        There must be a free place. The job is answered for within its time-out and the patience.
+        """
+        assert self._home is not None
         now = trio.current_time()
-        box = Deadline(trio.CancelScope(deadline=now + job.timeout), trio.CancelScope(), self.patience)
-        run = _Run(job, box, now)
-        box.tighten(math.inf)
-        assert self.home is not None and box.waiter is not None
-        # Three that may tighten one pair of deadlines: the agent's end, the turn's stop, and the tool's own time-out.
-        with self.lifetime.following(box), job.control.clock.tool(box), box.waiter:
-            self.home.start_soon(self._execute, run, name=job.name)  # in the job's context, as this task
-            await run.done.wait()
-        if run.bug is not None:
-            raise run.bug
-        if run.outcome is None:
-            self._give_up(run)
-            return run.ran(self._why_cut(run))
-        return run.ran(run.outcome)
+        scope = trio.CancelScope(deadline=now + job.timeout)
+        run = _Run(job, Deadline(scope, self.patience, self._look_by), now)
+        self._running[run] = None
+        self.peak = max(self.peak, len(self._running))
+        self.lifetime.follow(run.deadline)
+        job.control.clock.follow_tool(run.deadline)
+        self._look_by(run.deadline.given_up_at)
+        # Tasks that are started together take their first steps in any order: each begins the one behind it.
+        self._beginning.append((run, contextvars.copy_context()))
+        if len(self._beginning) == 1:
+            self._begin(self._home)
+
+    def _begin(self, home: trio.Nursery) -> None:
+        run, context = self._beginning[0]
+        call = run.job.call
+        context.run(partial(home.start_soon, self._execute, run, home, name=f"tool {call.tool_name} ({call.call_id})"))
+
+    def _look_by(self, when: float) -> None:
+        # One task watches over the patience with all tools: a scope for each would be the dearest part of a call.
+        if when < self._watch.deadline:
+            self._watch.deadline = when
+
+    def close(self) -> None:
+        """No more tools will start. Sync."""
+        self._closing = True
+        self._watch.cancel("the agent is left")
+
+    @enable_ki_protection
+    async def run(self, home: trio.Nursery) -> None:
+        """Run the actor until it is closed and all that runs was answered for."""
+        self._home = home
+        try:
+            while self._running or not self._closing:
+                next_one = min((run.deadline.given_up_at for run in self._running), default=math.inf)
+                self._watch = trio.CancelScope(deadline=next_one)
+                with self._watch:
+                    await trio.sleep_forever()
+                if self._bug is not None:
+                    raise self._bug
+                now = trio.current_time()
+                for run in [run for run in self._running if run.deadline.given_up_at <= now]:
+                    self._give_up(run)
+        finally:
+            self._home = None
+            self._freed.unpark_all()
 
     def _give_up(self, run: _Run) -> None:
-        # From now on nothing that it reports or returns counts: its call has been answered.
-        run.given_up = True
-        self.stuck[run.job] = run.job.call.tool_name
+        self._stuck[run] = None
         self.threads.lend(run.threads)
+        self._answer(run, self._why_cut(run))
+
+    def _answer(self, run: _Run, outcome: ToolOutput | BaseException | CutReason) -> None:
+        """Say what came of a job, once. Sync, so that no stop comes between a tool's end and its record."""
+        self._forget(run)
+        run.answered = True
+        run.job.on_end(ToolRunResult(outcome, round((trio.current_time() - run.started) * 1000)))
+
+    def _forget(self, run: _Run) -> None:
+        del self._running[run]
+        self.lifetime.unfollow(run.deadline)
+        run.job.control.clock.unfollow_tool(run.deadline)
+        self._freed.unpark_all()
+        if self._closing and not self._running:
+            self._watch.cancel("the last tool has ended")
 
     @enable_ki_protection
-    async def _execute(self, run: _Run) -> None:
+    async def _execute(self, run: _Run, home: trio.Nursery) -> None:
         """The tool's own task."""
+        self._beginning.popleft()
+        if self._beginning:
+            self._begin(home)
         outcome: ToolOutput | BaseException | CutReason = CutReason.INTERRUPTED
-        job = run.job
         try:
-            with owned_by(self.lifetime), run.box.scope as scope:
-                outcome = await self._call(run)
-            if scope.cancelled_caught:
-                outcome = self._why_cut(run)
+            try:
+                with owned_by(self.lifetime), run.deadline.scope as scope:
+                    outcome = await self._call(run)
+                if scope.cancelled_caught:
+                    outcome = self._why_cut(run)
+            finally:
+                # Also when the nursery around all tools is cancelled.
+                if run.answered:
+                    del self._stuck[run]
+                    self.threads.lend(-run.threads)
+                else:
+                    self._answer(run, outcome)
         except Exception as exc:
-            # Raised by its supervisor, among the actors: from here it would cancel the plugins.
-            logger.error("running tool %r broke", job.call.tool_name, exc_info=exc)
-            run.bug = exc
-        finally:
-            run.outcome = outcome
-            run.done.set()
-            if run.given_up:
-                del self.stuck[job]
-                self.threads.lend(-run.threads)
+            # Raised by the pool, among the actors: from here it would cancel the plugins.
+            logger.error("running tool %r broke", run.job.call.tool_name, exc_info=exc)
+            if run in self._running:
+                self._forget(run)
+            self._bug = exc
+            self._watch.cancel("a bug")
 
     async def _call(self, run: _Run) -> ToolOutput | BaseException | CutReason:
         call = run.job.call
@@ -213,7 +251,7 @@ class ToolPool:
         if (interrupt := find_exception(exc, KeyboardInterrupt)) is not None:
             self.lifetime.interrupted(interrupt)
             return CutReason.INTERRUPTED
-        return self._why_cut(run) if run.box.scope.cancel_called else exc
+        return self._why_cut(run) if run.deadline.scope.cancel_called else exc
 
     def _why_cut(self, run: _Run) -> CutReason:
         return cut_reason(

@@ -6,14 +6,14 @@ never started is skipped, started and not known to be over is outcome unknown.
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Sequence
 
 import attrs
 import trio
 
 from ...core.stopping import outcome_of_open_call
-from ...core.tools.call_decisions import unreported
-from ...messages.errors import AgentError
+from ...core.tools.call_decisions import Judgement, unreported
 from ...messages.events import ToolCallEnd, ToolOutput
 from ...messages.history import ToolCall, ToolOutcome, ToolResult
 from .turn_context import TurnContext
@@ -27,6 +27,9 @@ class Entry:
     accepted_at: float | None = None
     result: ToolResult | None = None
     ended: bool = False
+    """Its end was announced."""
+    variables: contextvars.Context | None = None
+    """The context variables that its hooks left. None: those of the turn."""
 
     def accept(self) -> None:
         """A worker has it: from now on it is never skipped."""
@@ -57,10 +60,12 @@ class Ledger:
         if outcome is ToolOutcome.UNKNOWN:
             self.context.interrupted.append(entry.call.call_id)
 
-    def end_event(self, entry: Entry, output: ToolOutput, duration_ms: int, error: AgentError | None) -> ToolCallEnd:
+    def end_event(self, entry: Entry, judgement: Judgement, duration_ms: int) -> ToolCallEnd:
         """The event that a call is over."""
-        entry.ended = True
-        return ToolCallEnd(entry.call.call_id, entry.call.tool_name, output, duration_ms, error is None, error)
+        error = judgement.error
+        return ToolCallEnd(
+            entry.call.call_id, entry.call.tool_name, judgement.output, duration_ms, error is None, error
+        )
 
     def finalize(self) -> None:
         """Settle what is open and let the results enter history. Sync, so that a ``finally`` can call it."""
@@ -79,8 +84,8 @@ class Ledger:
 
     def _end_now(self, entry: Entry, accepted_at: float) -> None:
         assert entry.result is not None
-        error = unreported(entry.result.is_error)
         duration = round((trio.current_time() - accepted_at) * 1000)
-        self.context.events.put(
-            self.end_event(entry, ToolOutput(entry.result.content, entry.result.is_error), duration, error)
-        )
+        result = entry.result
+        judgement = Judgement(ToolOutput(result.content, result.is_error), result.outcome, unreported(result.is_error))
+        self.context.events.put(self.end_event(entry, judgement, duration))
+        entry.ended = True

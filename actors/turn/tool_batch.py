@@ -1,20 +1,21 @@
 """Carries out the calls of one response (semantics 8).
 
 All read-only: concurrently. Any mutating: one after the other, in order. A failing call never stops its siblings; a
-stop skips what no worker has taken. No tool starts before its call and its start are stored.
+stop skips what has not started. No tool starts before its call and its start are stored. One task, the turn's own,
+starts calls and announces their ends; what a tool came to is recorded in the step in which it ends.
 """
 
 from __future__ import annotations
 
 import contextvars
+from bisect import insort
+from functools import partial
 
 import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from ...core.ports.protocols import ToolHandler
-from ...core.stopping import CutReason
-from ...core.tools.call_decisions import Refusal, aborted, forbidden, judge, unfit_arguments
+from ...core.tools.call_decisions import Judgement, Refusal, aborted, forbidden, judge, unfit_arguments
 from ...core.tools.declaration import batch_is_serial, timeout_of
 from ...messages.chat import StopReason
 from ...messages.errors import AgentError
@@ -22,11 +23,18 @@ from ...messages.events import ToolCallStart, ToolOutput
 from ...messages.history import ToolOutcome
 from ...messages.hook_payloads import AfterToolUse, BeforeToolUse
 from ...messages.text import clean_text
-from ..shared.mailbox import Reply
 from ..tool_pool.pool import ToolJob, ToolRunResult
-from .call_order import CallOrder
 from .ledger import Entry, Ledger
 from .turn_context import TurnContext
+
+
+@attrs.frozen(eq=False)
+class _Ended:
+    """A call whose result is recorded."""
+
+    entry: Entry
+    judgement: Judgement
+    duration_ms: int
 
 
 @attrs.define(eq=False)
@@ -38,7 +46,14 @@ class ToolBatch:
     tools: frozenset[str]
     stop_reason: StopReason
     allowed: int
-    _order: CallOrder = attrs.Factory(CallOrder)
+    _ready: list[int] = attrs.Factory(list)
+    """Calls that may start, in the model's order."""
+    _asking: int = 0
+    _running: int = 0
+    _ended: list[_Ended] = attrs.Factory(list)
+    """Calls whose results are recorded, and whose ends are not announced yet."""
+    _hooks: trio.Nursery | None = None
+    _news: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
 
     @enable_ki_protection
     async def run(self) -> None:
@@ -46,27 +61,49 @@ class ToolBatch:
 
         Cancellation: by a forced shutdown only; a turn's cancel skips what has not started and waits for what runs.
         """
+        calls = range(len(self.ledger.entries))
+        taps = self.context.hooks.registry.taps
         try:
             # The whole batch in order as soon as one call has side effects: what a read-only call reads may depend on
             # it.
             if batch_is_serial([entry.call for entry in self.ledger.entries], self.context.registry.tools):
-                for index, entry in enumerate(self.ledger.entries):
-                    await self._one(entry, index)
+                for index in calls:
+                    await self._prepare(index)
+                    await self._carry_out()
+            elif taps(BeforeToolUse) or taps(AfterToolUse):
+                async with trio.open_nursery() as self._hooks:
+                    self._asking = len(calls)
+                    self._ask_next(0)
+                    await self._carry_out()
             else:
-                async with trio.open_nursery() as nursery:
-                    for index, entry in enumerate(self.ledger.entries):
-                        # Not start_soon: the first steps of tasks that were started together come in any order.
-                        await nursery.start(self._one, entry, index, name=f"call {entry.call.tool_name}")
+                # Without a hook there is nothing to wait for before a call: no task for each, and one flush for all.
+                for index in calls:
+                    await self._prepare(index)
+                await self._carry_out()
         finally:
             self.ledger.finalize()
 
+    def _ask_next(self, index: int) -> None:
+        # Each starts the one behind it: the first steps of tasks that were started together come in any order.
+        if index < len(self.ledger.entries):
+            assert self._hooks is not None
+            name = f"call {self.ledger.entries[index].call.tool_name}"
+            self._hooks.start_soon(self._prepare_beside_others, index, name=name)
+
     @enable_ki_protection
-    async def _one(
-        self, entry: Entry, index: int, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-    ) -> None:
-        # At once: `start` is used for the order of beginnings alone, and nothing here shields, so it cannot hang (trio
-        # #2895).
-        task_status.started()
+    async def _prepare_beside_others(self, index: int) -> None:
+        self._ask_next(index + 1)
+        try:
+            await self._prepare(index)
+            # What the hook has set, such as a span, is for this call alone, and for its tool.
+            self.ledger.entries[index].variables = contextvars.copy_context()
+        finally:
+            self._asking -= 1
+            self._news.unpark_all()
+
+    async def _prepare(self, index: int) -> None:
+        """All that comes before a call is stored as started: it is refused, or ready."""
+        entry = self.ledger.entries[index]
         if self.context.control.stopping:
             return
         refused = forbidden(
@@ -82,14 +119,107 @@ class ToolBatch:
             return
         if refused is not None:
             await self._refuse(entry, refused)
-            return
-        # Only now, after its hook: a call whose hook still asks (a person, perhaps) must hold up nobody.
-        self._order.enter(index)
+        else:
+            # Only now, after its hook: a call whose hook still asks (a person, perhaps) must hold up nobody.
+            insort(self._ready, index)
+
+    async def _carry_out(self) -> None:
+        """Start what is ready, and announce what has ended, until nothing is left to wait for."""
+        pool = self.context.pool
+        while True:
+            startable = bool(self._ready) and pool.open and not self.context.control.stopping
+            if startable and pool.free:
+                await self._start(pool.free)
+            elif self._ended:
+                await self._announce_ends()
+            elif self._running or self._asking:
+                await self._news.park()
+            elif startable:
+                with self.context.control.interruptible():
+                    await pool.wait_free()
+            else:
+                return
+
+    async def _start(self, free: int) -> None:
+        """Write-ahead, with one flush, for the calls that start at once; those that have to wait are not *started*."""
+        context = self.context
+        group = [self.ledger.entries[index] for index in self._ready[:free]]
+        del self._ready[:free]
+        for entry in group:
+            started = {"call_id": entry.call.call_id, "arguments": entry.call.arguments}
+            context.journal.append_metadata("tool_started", started)
         try:
-            if await self._stored(entry):
-                await self._execute(entry, index)
-        finally:
-            self._order.leave(index)
+            await context.journal.flush()
+        except AgentError as error:
+            await self._storage_failed(error)
+        if context.control.stopping or not context.pool.open:
+            return
+        for entry in group:
+            if entry.variables is None:
+                self._start_one(entry)
+            else:
+                entry.variables.run(self._start_one, entry)
+
+    def _start_one(self, entry: Entry) -> None:
+        context, call = self.context, entry.call
+        handler = context.registry.tools[call.tool_name]
+        timeout_ms = timeout_of(handler, context.config.tool_timeout_ms)
+        job = ToolJob(
+            call=call,
+            handler=handler,
+            timeout=timeout_ms / 1000,
+            control=context.control,
+            events=context.events,
+            on_end=partial(self._record, entry, timeout_ms),
+        )
+        context.pool.start(job)
+        # The commit: from here on the call is never skipped.
+        entry.accept()
+        self._running += 1
+        context.events.put(ToolCallStart(call.call_id, call.tool_name, call.arguments))
+
+    def _record(self, entry: Entry, timeout_ms: int, ran: ToolRunResult) -> None:
+        """A tool has ended: record what came of it at once, before anything is awaited. Sync, in the tool's task."""
+        if entry.result is not None:
+            return  # the turn was cut, and has settled it
+        judgement = judge(entry.call, ran.outcome, timeout_ms=timeout_ms, notices=self.context.config.notices)
+        self.ledger.record_result(entry, judgement.output.content, judgement.outcome)
+        self._running -= 1
+        self._ended.append(_Ended(entry, judgement, ran.duration_ms))
+        self._news.unpark_all()
+
+    async def _announce_ends(self) -> None:
+        context = self.context
+        ended, self._ended = self._ended, []
+        try:
+            await context.journal.flush()
+        except AgentError as failure:
+            await self._storage_failed(failure)
+        for each in ended:
+            await context.emit(self.ledger.end_event(each.entry, each.judgement, each.duration_ms))
+            each.entry.ended = True
+            if not context.hooks.registry.taps(AfterToolUse):
+                continue
+            if self._hooks is None:
+                await self._after(each)
+            else:
+                run = each.entry.variables.run if each.entry.variables is not None else contextvars.copy_context().run
+                run(partial(self._hooks.start_soon, self._after, each, name=f"after {each.entry.call.tool_name}"))
+
+    @enable_ki_protection
+    async def _after(self, ended: _Ended) -> None:
+        context, call, judgement = self.context, ended.entry.call, ended.judgement
+        event = AfterToolUse(
+            call.call_id,
+            call.tool_name,
+            judgement.output,
+            ended.duration_ms,
+            judgement.error is None,
+            session_id=context.journal.session_id,
+            turn_id=context.turn_id,
+        )
+        for problem in await context.hooks.after(event, context.control.clock):
+            await context.emit_error(problem)
 
     async def _ask_hooks(self, entry: Entry) -> Refusal | None:
         """The hooks and the schema. Afterwards ``entry.call`` has the arguments that will run."""
@@ -108,88 +238,15 @@ class ToolBatch:
         return unfit_arguments(call, outcome.event.arguments, context.registry.checkers[call.tool_name])
 
     async def _refuse(self, entry: Entry, refused: Refusal) -> None:
-        self.ledger.record_result(entry, clean_text(refused.content), ToolOutcome.FAILED)
+        content = clean_text(refused.content)
+        self.ledger.record_result(entry, content, ToolOutcome.FAILED)
         call = entry.call
         await self.context.emit(ToolCallStart(call.call_id, call.tool_name, call.arguments))
-        await self.context.emit(
-            self.ledger.end_event(entry, ToolOutput(clean_text(refused.content), True), 0, refused.error)
-        )
-
-    async def _stored(self, entry: Entry) -> bool:
-        """Write-ahead: whether the call and its start are stored and it may still start."""
-        journal = self.context.journal
-        started = {"call_id": entry.call.call_id, "arguments": entry.call.arguments}
-        try:
-            await journal.flush(journal.append_metadata("tool_started", started))
-        except AgentError as error:
-            await self._storage_failed(error)
-        return not self.context.control.stopping
+        judgement = Judgement(ToolOutput(content, True), ToolOutcome.FAILED, refused.error)
+        await self.context.emit(self.ledger.end_event(entry, judgement, 0))
+        entry.ended = True
 
     async def _storage_failed(self, error: AgentError) -> None:
         # Not raised: siblings that run go on. The turn reports an error that decided its outcome at its end.
         if not self.context.control.fail(error):
             await self.context.emit_error(error)
-
-    async def _execute(self, entry: Entry, index: int) -> None:
-        handler = self.context.registry.tools[entry.call.tool_name]
-        timeout_ms = timeout_of(handler, self.context.config.tool_timeout_ms)
-        ran = await self._submit(entry, index, handler, timeout_ms / 1000)
-        if ran is not None:
-            await self._finish(entry, ran, timeout_ms)
-
-    async def _submit(self, entry: Entry, index: int, handler: ToolHandler, limit: float) -> ToolRunResult | None:
-        """Hand the call to a worker and wait for its outcome. None: no worker took it."""
-        context = self.context
-        answering, waiting = trio.open_memory_channel[ToolRunResult](1)
-        with waiting:
-            job = ToolJob(
-                entry.call,
-                handler,
-                limit,
-                context.control,
-                context.events,
-                contextvars.copy_context(),
-                Reply(answering),
-            )
-            try:
-                with context.control.interruptible():
-                    await self._order.wait_first(index)
-                    await context.jobs.send(job)
-                    # The commit: when the send returns a worker has the job, whatever is cancelled from here on.
-                    entry.accept()
-                    context.events.put(ToolCallStart(entry.call.call_id, entry.call.tool_name, entry.call.arguments))
-                    self._order.leave(index)
-            except trio.BrokenResourceError:
-                pass  # the pool has ended: the agent is on its way out
-            # Not `cancel_called`: a cancel may come after the worker took the job. What was set right after the send
-            # decides.
-            if entry.accepted_at is None:
-                job.reply.close()
-                return None
-            try:
-                return await waiting.receive()
-            # The pool died with the job in hand: its effect is unknown.
-            except trio.EndOfChannel:
-                return ToolRunResult(CutReason.INTERRUPTED, 0)
-
-    async def _finish(self, entry: Entry, ran: ToolRunResult, timeout_ms: int) -> None:
-        context = self.context
-        judgement = judge(entry.call, ran.outcome, timeout_ms=timeout_ms, notices=context.config.notices)
-        output, error = judgement.output, judgement.error
-        self.ledger.record_result(entry, output.content, judgement.outcome)
-        try:
-            await context.journal.flush()
-        except AgentError as failure:
-            await self._storage_failed(failure)
-        await context.emit(self.ledger.end_event(entry, output, ran.duration_ms, error))
-        event = AfterToolUse(
-            entry.call.call_id,
-            entry.call.tool_name,
-            output,
-            ran.duration_ms,
-            error is None,
-            session_id=context.journal.session_id,
-            turn_id=context.turn_id,
-        )
-        for problem in await context.hooks.after(event, context.control.clock):
-            await context.emit_error(problem)

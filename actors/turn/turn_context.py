@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import attrs
-import trio
 
 from ...core.config import AgentConfig
 from ...core.ports.protocols import ModelInfo, ModelProvider
@@ -22,7 +21,7 @@ from ..shared.hook_runner import HookRunner
 from ..shared.lifetime import Lifetime
 from ..shared.model_stream import StreamLimits
 from ..shared.outcome import TurnControl
-from ..tool_pool.pool import ToolJob
+from ..tool_pool.pool import ToolPool
 
 
 @attrs.define(eq=False)
@@ -36,7 +35,7 @@ class TurnContext:
     control: TurnControl
     events: EventStream
     hooks: HookRunner
-    jobs: trio.MemorySendChannel[ToolJob]
+    pool: ToolPool
     call_ids: set[str]
     config: AgentConfig = attrs.field(init=False)
     registry: Registry = attrs.field(init=False)

@@ -104,12 +104,12 @@ async def test_a_session_that_a_hook_refuses(conversation, autojump_clock):
 # bugs in the runtime
 
 ACTORS = [
-    (ToolBatch, "_finish"),
+    (ToolBatch, "_record"),
     (Turn, "_begin"),
     (Turn, "_make_result"),
     (SessionActor, "_start_turn"),
     (Guard, "_admit_or_refuse"),
-    (ToolPool, "_watch"),
+    (ToolPool, "_answer"),
     (ToolPool, "_call"),
     (Recorder, "_write"),
 ]
@@ -158,7 +158,7 @@ async def test_a_crash_still_ends_the_turn(conversation, autojump_clock, monkeyp
     conversation.loses_log = True
     conversation.tool("look")
     conversation.says(calls("look"))
-    monkeypatch.setattr(ToolBatch, "_finish", breaks_now)
+    monkeypatch.setattr(ToolBatch, "_record", breaks_now)
     async with trio.open_nursery() as outside:
 
         async def host(task_status):

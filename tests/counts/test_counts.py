@@ -42,18 +42,18 @@ CHAT, TOOLS, ONE_CALL = (0, 200), (8, 20), (1, 5)
 
 STEPS_AND_PASSES = {
     # workload, store: in the order in which tasks were woken; in the reverse order
-    (CHAT, False): ((22, 12), (17, 10)),
-    (CHAT, True): ((31, 16), (26, 14)),
-    (TOOLS, False): ((131, 32), (131, 32)),
-    (TOOLS, True): ((170, 40), (182, 40)),
-    (ONE_CALL, False): ((30, 17), (31, 18)),
-    (ONE_CALL, True): ((43, 23), (46, 26)),
+    (CHAT, False): ((23, 12), (17, 9)),
+    (CHAT, True): ((32, 16), (27, 14)),
+    (TOOLS, False): ((41, 18), (40, 18)),
+    (TOOLS, True): ((62, 25), (59, 24)),
+    (ONE_CALL, False): ((21, 12), (21, 12)),
+    (ONE_CALL, True): ((34, 18), (34, 18)),
 }
 WRITES_AND_FLUSHES = {
     # workload, with a store: as above
     CHAT: ((2, 2), (2, 2)),
-    TOOLS: ((16, 19), (17, 19)),
-    ONE_CALL: ((4, 5), (5, 5)),
+    TOOLS: ((9, 9), (10, 11)),
+    ONE_CALL: ((4, 5), (4, 5)),
 }
 PER_DELTA = {
     # Python: function calls (of Python and of C) from provider to reader; blocks of memory that a waiting one holds

@@ -172,7 +172,7 @@ def make_model(lasting):
 
 def test_a_crash_at_some_steps_is_recovered_from(make_model):
     """A sample of all steps, the store as it was at that step."""
-    report = crash_sweep(make_model, 20)
+    report = crash_sweep(make_model, 25)
 
     report.assert_ok()
     assert report.runs >= 40
