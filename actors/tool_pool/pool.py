@@ -50,7 +50,7 @@ class ToolRunResult:
 
 @attrs.frozen(eq=False, kw_only=True)
 class ToolJob:
-    """A call that is ready to run. ``on_end`` gets what came of it, once, in a sync step: nothing finished is lost."""
+    """A call that is ready to run. ``on_end`` gets the outcome, once, in a sync step: nothing finished is lost."""
 
     call: ToolCall
     handler: ToolHandler
@@ -62,7 +62,7 @@ class ToolJob:
 
 @attrs.define(eq=False)
 class _Run:
-    """A running tool. ``answered``: its job knows what came of it, although the tool may run on."""
+    """A running tool. ``answered``: its job knows the outcome, although the tool may run on."""
 
     job: ToolJob
     deadline: Deadline
@@ -131,7 +131,7 @@ class ToolPool:
             await self._freed.park()
 
     def start(self, job: ToolJob) -> None:
-        """Start a tool, in the context of whoever calls. Sync: it has started when this returns (decision 0002).
+        """Start a tool, in the context of the calling task. Sync: it has started when this returns (decision 0002).
 
         There must be a free place. The job is answered for within its time-out and the patience.
         """
@@ -189,7 +189,7 @@ class ToolPool:
         self._answer(run, self._why_cut(run))
 
     def _answer(self, run: _Run, outcome: ToolOutput | BaseException | CutReason) -> None:
-        """Say what came of a job, once. Sync, so that no stop comes between a tool's end and its record."""
+        """Tell the outcome of a job, once. Sync, so that no stop comes between a tool's end and its record."""
         self._forget(run)
         run.answered = True
         run.job.on_end(ToolRunResult(outcome, round((trio.current_time() - run.started) * 1000)))

@@ -179,7 +179,7 @@ class ToolBatch:
         context.events.put(ToolCallStart(call.call_id, call.tool_name, call.arguments))
 
     def _record(self, entry: Entry, timeout_ms: int, ran: ToolRunResult) -> None:
-        """A tool has ended: record what came of it at once, before anything is awaited. Sync, in the tool's task."""
+        """A tool has ended: record the outcome at once, before anything is awaited. Sync, in the tool's task."""
         if entry.result is not None:
             return  # the turn was cut, and has settled it
         judgement = judge(entry.call, ran.outcome, timeout_ms=timeout_ms, notices=self.context.config.notices)
