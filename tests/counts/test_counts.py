@@ -42,12 +42,12 @@ CHAT, TOOLS, ONE_CALL = (0, 200), (8, 20), (1, 5)
 
 STEPS_AND_PASSES = {
     # workload, store: in the order in which tasks were woken; in the reverse order
-    (CHAT, False): ((23, 12), (17, 9)),
-    (CHAT, True): ((32, 16), (27, 14)),
-    (TOOLS, False): ((41, 18), (40, 18)),
-    (TOOLS, True): ((62, 25), (59, 24)),
-    (ONE_CALL, False): ((21, 12), (21, 12)),
-    (ONE_CALL, True): ((34, 18), (34, 18)),
+    (CHAT, False): ((22, 12), (17, 10)),
+    (CHAT, True): ((31, 16), (26, 14)),
+    (TOOLS, False): ((40, 18), (39, 17)),
+    (TOOLS, True): ((61, 25), (58, 24)),
+    (ONE_CALL, False): ((20, 12), (20, 11)),
+    (ONE_CALL, True): ((33, 18), (33, 18)),
 }
 WRITES_AND_FLUSHES = {
     # workload, with a store: as above
