@@ -61,7 +61,7 @@ class Connection:
     async def _serve(self) -> None:
         while True:
             await self._wanted.wait()
-            # Whoever finds the connection lost from now on asks for the next one, with events of its own.
+            # A task that finds the connection lost from now on asks for the next one, with events of its own.
             self._wanted, settled = trio.Event(), self._settled
             self._failure = None
             try:

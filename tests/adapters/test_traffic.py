@@ -394,7 +394,7 @@ USAGE: list[tuple[Any, TokenUsage | None]] = [
 async def test_an_odd_usage_costs_at_most_itself(
     server: Any, provider_of: Any, ask: Any, hear: Any, report: Any, expected: TokenUsage | None
 ) -> None:
-    """Each figure that is no number of tokens is dropped alone; the answer stays."""
+    """Each figure that is not a number of tokens is dropped alone; the answer stays."""
     server.say(*pieces(chunk({"content": "hi"}) + chunk(finish="stop", usage=report) + DONE, 1 << 20))
     assert await hear(provider_of("chat"), ask()) == [TextDelta("hi"), Done(expected)]
 

@@ -131,7 +131,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.long
 async def test_three_published_servers_at_once(programs: Path, tmp_path: Path) -> None:
-    """Their tools are listed and called side by side, read-only ones by their own word; closing ends every process."""
+    """Their tools are listed and called concurrently, read-only ones by their own word; closing ends every process."""
     (tmp_path / "hello.txt").write_text("hello")
     servers = [
         MCPServer.stdio("everything", [programs / "mcp-server-everything"]),
