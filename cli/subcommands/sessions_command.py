@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from ...core.randomness import new_id
 from ...messages.codec import to_json
 from ...messages.history import Message
 from ...messages.records import Metadata, SessionEvent, SessionSummary
@@ -29,6 +30,7 @@ from ..base.signals import Stops
 if TYPE_CHECKING:
     from ...adapters.sqlite import SQLiteSessionStorage
 
+_CLAIM_MS = 15_000
 _NOTHING = "no session was ever stored here; 'youyou chat' begins one"
 
 
@@ -38,6 +40,18 @@ async def _stored(db: str | None) -> AsyncIterator[SQLiteSessionStorage]:
         raise CommandError(_NOTHING)
     async with open_storage(db) as storage:
         yield storage
+
+
+@asynccontextmanager
+async def _claimed(storage: SQLiteSessionStorage, session_id: str) -> AsyncIterator[None]:
+    """Within the block nobody else may open the session; `SessionTaken` where somebody has it open."""
+    owner = new_id()
+    claim = await storage.claim(session_id, owner=owner, address="youyou sessions", ttl_ms=_CLAIM_MS)
+    try:
+        yield
+    finally:
+        with trio.move_on_after(1, shield=True):
+            await storage.release(session_id, owner=owner, epoch=claim.epoch)
 
 
 async def list_sessions(db: str | None, limit: int, as_json: bool, stops: Stops) -> int:
@@ -130,8 +144,9 @@ async def rename_session(db: str | None, query: str, title: str, stops: Stops) -
         raise UsageError("a title must have at least one character that shows")
     async with _stored(db) as storage:
         found, events = await _read(storage, query)
-        named = SessionEvent(events[-1].seq + 1, datetime.now(UTC), Metadata("title", title))
-        await storage.save_events(found.session_id, [named])
+        async with _claimed(storage, found.session_id):
+            named = SessionEvent(events[-1].seq + 1, datetime.now(UTC), Metadata("title", title))
+            await storage.save_events(found.session_id, [named])
     await Output(stops).write(f"{found.session_id[:12]} is now {' '.join(title.split())}\n")
     return OK
 
@@ -145,7 +160,8 @@ async def delete_sessions(db: str | None, prefixes: Sequence[str], yes: bool, st
             await out.tell("nothing was deleted\n")
             return INTERRUPTED
         for summary in found:
-            await storage.delete_session(summary.session_id)
+            async with _claimed(storage, summary.session_id):
+                await storage.delete_session(summary.session_id)
             await out.write(f"deleted {summary_line(summary)}\n")
     return OK
 

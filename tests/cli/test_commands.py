@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 import trio
 from youyou.adapters.extras import install_command
+from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.cli import main
 from youyou.cli.agent import demo_model
 from youyou.cli.base.output import Output
 from youyou.cli.base.signals import Stops
 from youyou.cli.demo.run import _model_that_runs
-from youyou.cli.subcommands.sessions_command import _fenced
+from youyou.cli.subcommands.sessions_command import _fenced, delete_sessions, rename_session
+from youyou.messages.errors import SessionTaken
 
 SCENARIO = """
 import trio
@@ -173,6 +175,33 @@ def test_nothing_is_deleted_by_mistake(
     assert says in capfd.readouterr().err
     main(["sessions", "list"])
     assert 2 == capfd.readouterr().out.count("\n")
+
+
+@pytest.mark.parametrize("command", ["delete", "rename"])
+def test_a_session_that_is_open_elsewhere_is_left_alone(home: Path, command: str) -> None:
+    """Neither deleted nor written to while another program has it: that one would lose it in the middle of a turn."""
+    ask("hello")
+
+    async def try_it() -> int:
+        async with SQLiteSessionStorage(home / "sessions.db") as storage:
+            (found,) = (await storage.list_sessions()).sessions
+            id = found.session_id
+            await storage.claim(id, owner="another", address="another terminal", ttl_ms=15_000)
+            with pytest.raises(SessionTaken, match="another terminal"):
+                if command == "delete":
+                    await delete_sessions(None, [id], True, Stops())
+                else:
+                    await rename_session(None, id, "Another title", Stops())
+            return len(await storage.load_session(id) or ())
+
+    before = trio.run(_count_events, home)
+    assert before == trio.run(try_it)
+
+
+async def _count_events(home: Path) -> int:
+    async with SQLiteSessionStorage(home / "sessions.db") as storage:
+        (found,) = (await storage.list_sessions()).sessions
+        return len(await storage.load_session(found.session_id) or ())
 
 
 def test_sessions_are_searched_renamed_and_exported(capfd: pytest.CaptureFixture[str]) -> None:
