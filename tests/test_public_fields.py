@@ -47,7 +47,10 @@ def _missing(cls: type) -> set[str]:
     return undocumented(inspect.getsource(inspect.getmodule(cls) or cls))[cls.__name__]
 
 
-@pytest.mark.parametrize("cls", [*public_classes(youyou, youyou.__all__)], ids=lambda cls: cls.__name__)
+PUBLIC = [*public_classes(youyou, youyou.__all__), *public_classes(youyou.testing, youyou.testing.__all__)]
+
+
+@pytest.mark.parametrize("cls", PUBLIC, ids=lambda cls: cls.__name__)
 def test_each_field_of_a_public_class_is_explained(cls):
     """Meaning, unit, default and what None means stand under the field, where an editor shows them."""
     assert set() == unexplained(cls)

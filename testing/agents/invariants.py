@@ -69,8 +69,11 @@ class AgentInvariants:
     """
 
     stored: Stored | None = None
+    """Reads what the storage holds of a session; None: the log is not judged."""
     providers: tuple[ScriptedProvider, ...] = ()
+    """Scripted providers whose requests are judged as well."""
     followed: list[Followed] = attrs.Factory(list)
+    """Turns that `follow` has read, in order."""
     _sessions: dict[str, Session] = attrs.Factory(dict)
 
     def open(self, session: Session) -> None:

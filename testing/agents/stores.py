@@ -62,6 +62,7 @@ class InMemorySessionStorage:
     """
 
     delay: float = 0.0
+    """Seconds that each call takes."""
     _sessions: dict[str, list[SessionEvent]] = attrs.field(factory=dict, init=False)
 
     def events(self, session_id: str) -> tuple[SessionEvent, ...]:
@@ -205,6 +206,7 @@ class InMemoryMemoryStorage:
     """
 
     delay: float = 0.0
+    """Seconds that each call takes."""
     _memories: dict[tuple[str, str], Memory] = attrs.field(factory=dict, init=False)
 
     def memories(self, namespace: str) -> tuple[Memory, ...]:

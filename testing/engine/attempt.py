@@ -77,8 +77,11 @@ class Chaos:
     """Faults at random until ``heal`` (virtual seconds), none after; ``finish`` seconds later all must be over."""
 
     heal: float = 60.0
+    """Virtual seconds after which no call fails any more."""
     modes: tuple[Mode, ...] = ("raise_before", "raise_after", "slow")
+    """What may happen to a call until then."""
     finish: float = 600.0
+    """Virtual seconds after healing by which the scenario must be over."""
 
 
 @attrs.frozen
@@ -86,12 +89,17 @@ class Attempt:
     """Everything that determines a run, given the scenario."""
 
     injections: tuple[Injection, ...] = ()
+    """What is done to the run, in order; none: it is undisturbed."""
     order: Order = Order()
+    """Which decisions are taken about order and lateness."""
     seed: int = 0
     """Of `Simulation.random`."""
     fairness: Fairness = "trio"
+    """``none``: a runnable task may be delayed for as long as the order says."""
     latency: bool = False
+    """Whether calls of ports may answer late."""
     chaos: Chaos | None = None
+    """Faults at random; None: only those of ``injections``."""
 
 
 @attrs.frozen

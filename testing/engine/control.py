@@ -66,7 +66,7 @@ class Control(trio.abc.Instrument):
 
     def __attrs_post_init__(self) -> None:
         self.choices: Choices = Choices(self.attempt.order.source(), self.limits.noting)
-        self.clock: trio.testing.MockClock = trio.testing.MockClock(autojump_threshold=0)
+        self.clock: trio.testing.MockClock = trio_internals.virtual_clock()
         self._before: dict[int, list[int]] = {}
         self._after: dict[int, list[int]] = {}
         for number, injection in enumerate(self.attempt.injections):

@@ -24,7 +24,9 @@ class DurableLog(Generic[T]):
     """A log on a simulated disk. Entries after the last `sync` may be lost in a crash, from the end."""
 
     entries: list[T] = attrs.field(factory=list)
+    """What was appended, in order."""
     synced: int = 0
+    """How many of them are safe."""
 
     def append(self, entry: T) -> None:
         """Write an entry, not yet safe."""

@@ -69,11 +69,17 @@ class Fault:
     """
 
     mode: Mode
+    """What goes wrong."""
     port: str = "*"
+    """Name of the port; ``*``: any."""
     method: str = "*"
+    """Name of the method; ``*``: any."""
     call: int = 1
+    """Which call of the method, from 1."""
     error: Callable[[], BaseException] | None = None
+    """Makes the exception to raise; None: `InjectedFault` or `InjectedDeath`."""
     seconds: float = LATE
+    """How late a ``slow`` call is."""
 
     def exception(self, call: PortCall) -> BaseException:
         """The error to raise for ``call``."""
@@ -90,8 +96,11 @@ class FaultPlan:
     """Which calls of which ports go wrong, and a log of every call made."""
 
     faults: list[Fault] = attrs.field(factory=list)
+    """What goes wrong with which call."""
     calls: list[PortCall] = attrs.field(factory=list)
+    """Every call that was made, in order."""
     raised: list[BaseException] = attrs.field(factory=list)
+    """Every exception that was raised on purpose."""
     _counts: Counter[tuple[str, str]] = attrs.field(factory=Counter)
 
     def at(

@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import FrameType
+from types import FrameType, GeneratorType
 from typing import Any
 
 import attrs
@@ -93,6 +93,9 @@ def location_of(task: Task) -> Location:
         try:
             frame, coro = coro.cr_frame, coro.cr_await
         except AttributeError:
+            # Nearly always Trio's own generator at the very bottom, which says nothing.
+            if type(coro) is GeneratorType and coro.gi_yieldfrom is None and is_foreign(coro.gi_code.co_filename):
+                break
             for frame in frames(coro):
                 if not is_foreign(frame.f_code.co_filename):
                     found = frame

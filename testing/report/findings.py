@@ -28,7 +28,9 @@ class Failure:
     """One way in which the scenario went wrong, in its smallest case."""
 
     kind: str
+    """What sort of failure: error, deadlock, at_end and so on."""
     message: str
+    """What was wrong, in words."""
     token: str
     """Replays it: ``replay(scenario, token)``, or ``YOUYOU_REPLAY=token pytest ...``."""
     injected: tuple[str, ...]
@@ -36,11 +38,15 @@ class Failure:
     step: int
     """The step of the first injection, or of the violation if nothing was injected."""
     task: str
+    """The task in which the first injection arrived; empty if none did."""
     location: Location
     """Where the first injection was delivered."""
     attempt: Attempt
+    """What the run was asked to do."""
     run: Run = attrs.field(repr=False)
+    """Everything that was seen in the run."""
     traceback: str = ""
+    """Of an error: its innermost exception."""
     waits: tuple[Wait, ...] = ()
     """At a deadlock: who waits where and for whom."""
     cases: int = 1
@@ -131,7 +137,9 @@ class Findings:
     """Everything that many runs have shown, as values."""
 
     scenario: str
+    """Name of the scenario."""
     mode: str
+    """sweep, exploration or replay."""
     runs: int
     """All runs: the undisturbed one and its twin, one for each injection, one for each recovery, one for each order."""
     baseline: Run = attrs.field(repr=False)
@@ -157,6 +165,7 @@ class Findings:
     unshown: tuple[str, ...] = ()
     """Those of `missed` that leave nothing shown: while there are any, the report is not ok."""
     coverage: Coverage = Coverage()
+    """Awaits at which cancels arrived, and at which none did; empty if nothing was cancelled."""
     distinct: int = 0
     """Different courses that the undisturbed program took, over all orders that were tried."""
     exhausted: str = ""
@@ -166,7 +175,9 @@ class Findings:
     worst_shutdown: float | None = None
     """Virtual seconds from a cancel to the end of its target, at worst; infinite if it did not end."""
     worst_shutdown_token: str = ""
+    """Replays the run with the slowest shutdown."""
     note: str = ""
+    """What has to be known about the whole, in words: that nothing was injected, for example."""
     partial: str = ""
     """Why not all planned runs were made, in words."""
     seconds: float = 0.0
