@@ -23,10 +23,10 @@ SEEDS = 5
 MOST = 200
 _HEAD = """# Strategies, measured
 
-How many orders `explore` tries until it finds a planted bug of order: the median over {seeds} seeds, at most {most} orders
-each. A figure with a plus sign: so many seeds found nothing. `mix` is the default, which takes the others in turn and
-searches a program completely when {most} orders suffice. Uniform choice (`walk`) is what one would do without a strategy.
-`python tests/corpus/strategies_table.py` makes this page.
+How many orders `explore` tries until it finds a planted bug of order: the median over {seeds} seeds, at most
+{most} orders each. A figure with a plus sign: so many seeds found nothing. `mix` is the default, which takes the
+others in turn and searches a program completely when {most} orders suffice. Uniform choice (`walk`) is what one
+would do without a strategy. `python tests/corpus/strategies_table.py` makes this page.
 
 | bug | {names} |
 | --- | {lines} |
@@ -34,14 +34,15 @@ searches a program completely when {most} orders suffice. Uniform choice (`walk`
 _TAIL = """
 What follows from it:
 
-- A bug that needs one or two deviations from the plain order is found within a handful of orders by every strategy. Only
-  `systematic` then proves that there is no other with so few (`bound=`).
-- A bug that needs a decision in each of many rounds is found by chance as long as its odds are good, and by going through
-  all orders. Priorities (`pct`, `pos`) miss it where the first task must change from round to round.
-- `guided` goes on from what led somewhere new: it is the fastest where that is the way, and stays away where it is not.
-- A bug that needs one task to stay behind for long cannot happen under Trio's scheduler. With `fairness="none"`, of six
-  seeds with 300 orders each, `pct2` found such a one after 1 to 3 orders, `pos` after 3 to 12, and `walk` after 44 to 278
-  or, twice, not at all.
+- A bug that needs one or two deviations from the plain order is found within a handful of orders by every
+  strategy. Only `systematic` then proves that there is no other with so few (`bound=`).
+- A bug that needs a decision in each of many rounds is found by chance as long as its odds are good, and by going
+  through all orders. Priorities (`pct`, `pos`) miss it where the first task must change from round to round.
+- `guided` goes on from what led somewhere new: it is the fastest where that is the way, and stays away where it
+  is not.
+- A bug that needs one task to stay behind for long cannot happen under Trio's scheduler. With `fairness="none"`,
+  of six seeds with 300 orders each, `pct2` found such a one after 1 to 3 orders, `pos` after 3 to 12, and `walk`
+  after 44 to 278 or, twice, not at all.
 """
 
 
