@@ -1,0 +1,75 @@
+"""The events of one turn on their way to a reader, without an agent (semantics 6, "Delivery")."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+from youyou.actors.shared.event_stream import EventStream, Numbering
+from youyou.messages.chat import TextDelta
+from youyou.messages.events import ToolProgress
+
+
+@pytest.fixture
+def stream():
+    return EventStream("s", "t", Numbering(), 2)
+
+
+def taken(stream):
+    """What is there to read."""
+    events = []
+    while (event := stream.take()) is not None:
+        events.append((event.sequence, event.payload))
+    return events
+
+
+def test_events_are_numbered_in_the_order_in_which_they_are_put(stream):
+    """From the session's running number."""
+    stream.numbering.last = 7
+    assert [stream.offer(TextDelta(text)) for text in "ab"] == [True, True]
+    assert taken(stream) == [(8, TextDelta("a")), (9, TextDelta("b"))]
+
+
+def test_a_full_buffer_takes_no_more(stream):
+    """Until one was read."""
+    assert [stream.offer(TextDelta(text)) for text in "abc"] == [True, True, False]
+    stream.take()
+    assert stream.offer(TextDelta("c"))
+
+
+def test_the_terminal_event_has_room_of_its_own_and_is_the_last(stream):
+    """Behind it nothing is put."""
+    for text in "ab":
+        stream.put(TextDelta(text))
+    stream.terminal(TextDelta("end"))
+    stream.put(TextDelta("late"))
+    assert [payload for _, payload in taken(stream)] == [TextDelta("a"), TextDelta("b"), TextDelta("end")]
+
+
+async def test_a_task_that_waits_for_room_goes_on_when_the_turn_ends(stream):
+    """The terminal event opens the gate."""
+    for text in "ab":
+        stream.put(TextDelta(text))
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stream.emit, TextDelta("late"))
+            await trio.testing.wait_all_tasks_blocked()
+            stream.terminal(TextDelta("end"))
+
+
+def test_the_newest_progress_replaces_an_unread_one_in_its_place(stream):
+    """One that was read is not replaced."""
+    stream.progress("c", 1)
+    stream.put(TextDelta("a"))
+    stream.progress("c", 2)
+    assert [payload for _, payload in taken(stream)] == [ToolProgress("c", 2), TextDelta("a")]
+    stream.progress("c", 3)
+    assert [payload for _, payload in taken(stream)] == [ToolProgress("c", 3)]
+
+
+def test_without_a_reader_events_are_counted_and_numbered(stream):
+    """What is unread is dropped."""
+    stream.put(TextDelta("a"))
+    stream.reader_gone()
+    stream.put(TextDelta("b"))
+    assert ([], 2, 2) == (taken(stream), stream.dropped, stream.numbering.last)
