@@ -39,6 +39,7 @@ class Journal:
     on_message: Callable[[int, Message], None] = _unread
     _log: SessionLog = attrs.field(init=False)
     _seen_failures: int = attrs.field(init=False)
+    _told: AgentError | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._log = self.recorder.log_of(self.session_id)
@@ -93,9 +94,10 @@ class Journal:
         """
         try:
             await self.recorder.flush(self._log, mark)
-        except AgentError:
-            self._seen_failures = self._log.failures
+        except AgentError as error:
+            self._seen_failures, self._told = self._log.failures, error
             raise
+        self._told = None
 
     async def attempt(self, mark: int) -> None:
         """Wait until all up to ``mark`` is stored, or could not be: then the next turn, or close(), tells of it."""
@@ -107,4 +109,10 @@ class Journal:
         if self._seen_failures == self._log.failures:
             return None
         self._seen_failures = self._log.failures
+        self._told = self._log.failure
         return self._log.failure
+
+    def skip_told_failure(self) -> None:
+        """A failure that repeats the one told last is not news: what the last turn left has failed once more. Sync."""
+        if self._told is not None and self._told == self._log.failure:
+            self._seen_failures = self._log.failures

@@ -56,6 +56,7 @@ class Turn:
     def begin(self, number: int) -> None:
         """The turn leaves the queue: from now on its input is kept, whatever comes. Sync."""
         self.number = number
+        self.context.journal.skip_told_failure()
         self.context.control.start()
 
     def cancel(self, reason: str, grace: float | None = None) -> bool:
@@ -201,12 +202,13 @@ class Turn:
         except AgentError as error:
             self._late_error = error
         failure = self._late_error or self.context.journal.unseen_failure()
-        if failure is not None:
+        # By value: the write at the end that fails as the one before it is the same news.
+        if failure is not None and failure != self.context.control.error:
             self.context.events.put(ErrorEvent(failure))
 
     async def _report_late(self) -> None:
         failure = self.context.journal.unseen_failure()
-        if failure is not None and failure is not self.context.control.error:
+        if failure is not None and failure != self.context.control.error:
             await self.context.emit_error(failure)
         if self.context.control.outcome is TurnStatus.FAILED and self.context.control.error is not None:
             await self.context.emit_error(self.context.control.error)

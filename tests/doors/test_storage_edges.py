@@ -9,7 +9,6 @@ import youyou as y
 from youyou.adapters.sqlite import SQLiteMemoryStorage, SQLiteSessionStorage
 from youyou.testing import InMemorySessionStorage, ScriptedProvider, say
 
-PENDING = pytest.mark.xfail(strict=True, reason="not held yet")
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced"])
@@ -47,7 +46,6 @@ async def test_numbers_beyond_the_databases_range_are_errors_of_youyou(tmp_path,
         assert () == tuple(await m.search("a", "b", number))
 
 
-@PENDING
 async def test_a_failure_is_told_in_the_turn_that_it_belongs_to_and_once(building):
     """The turn that stored everything tells of no error."""
 
