@@ -15,11 +15,12 @@ from contextlib import suppress
 import attrs
 
 from ...core.history.transcript import Transcript
-from ...messages.errors import AgentError
+from ...messages.errors import AgentError, StorageError
 from ...messages.history import Message
 from ...messages.hook_payloads import utc_now
 from ...messages.records import Metadata, SessionEvent, SessionEventPayload
 from ...messages.text import clean_json
+from ..shared.outcome import StopClock
 from .recorder import Recorder
 from .session_log import SessionLog
 
@@ -98,6 +99,20 @@ class Journal:
             self._seen_failures, self._told = self._log.failures, error
             raise
         self._told = None
+
+    async def flush_within(self, clock: StopClock, closing: float, mark: int | None = None) -> None:
+        """The same, waiting no longer than ``closing`` seconds after a stop's grace is over.
+
+        Raises:
+            AgentError: as `flush`; or it was not waited for any longer, and is tried again with the next write.
+        """
+        with clock.flush(closing):
+            await self.flush(mark)
+            return
+        raise StorageError(
+            f"not stored yet: the storage did not answer within {closing:g} s after the grace of the stop; it is tried "
+            "again with the next write"
+        )
 
     async def attempt(self, mark: int) -> None:
         """Wait until all up to ``mark`` is stored, or could not be: then the next turn, or close(), tells of it."""

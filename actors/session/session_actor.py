@@ -228,7 +228,7 @@ class SessionActor:
                         await self.runtime.hooks.after(event, self.clock)
                         await self._extract()
                 with lifetime.flushing():
-                    await state.journal.flush()
+                    await state.journal.flush_within(self.clock, state.setup.config.closing_ms / 1000)
         except AgentError as failure:
             error = failure
         finally:

@@ -30,6 +30,7 @@ class StopClock:
     stop: Stop = attrs.Factory(Stop)
     _hooks: dict[Deadline, float] = attrs.Factory(dict)
     _tools: dict[Deadline, None] = attrs.Factory(dict)
+    _flushes: dict[Deadline, float] = attrs.Factory(dict)
 
     @property
     def stopping(self) -> bool:
@@ -43,6 +44,8 @@ class StopClock:
             box.tighten(self._until(Work.HOOK, started))
         for box in self._tools:
             box.tighten(self.stop.cut_at)
+        for box, closing in self._flushes.items():
+            box.tighten(self.stop.cut_at + closing)
 
     def _until(self, work: Work, started: float) -> float:
         return deadline(work, self.stop, started=started, hook_timeout=self.hook_timeout)
@@ -69,6 +72,19 @@ class StopClock:
                 yield scope
         finally:
             self.unfollow_tool(box)
+
+    @contextmanager
+    def flush(self, closing: float) -> Iterator[trio.CancelScope]:
+        """Around a wait for storage: given up ``closing`` seconds after a grace, so that no lock holds up a stop."""
+        box = Deadline()
+        if self.stop.cut_at < math.inf:
+            box.tighten(self.stop.cut_at + closing)
+        self._flushes[box] = closing
+        try:
+            with box.scope as scope:
+                yield scope
+        finally:
+            del self._flushes[box]
 
     def follow_tool(self, box: Deadline) -> None:
         """Let a grace, and nothing else of a stop, tighten ``box``, until ``unfollow_tool``. Sync."""

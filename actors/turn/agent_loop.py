@@ -134,7 +134,7 @@ class AgentLoop:
         transcript = self.context.journal.transcript
         while True:
             # Before the request: what the model is told must be stored, or a crash would leave an answer to nothing.
-            await self.context.journal.flush()
+            await self.context.flush()
             if not self.context.control.stopping:
                 await self.compactor.before_request(self.assignment.tools)
             response = Response(new_id())

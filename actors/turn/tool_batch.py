@@ -149,7 +149,7 @@ class ToolBatch:
             started = {"call_id": entry.call.call_id, "arguments": entry.call.arguments}
             context.journal.append_metadata("tool_started", started)
         try:
-            await context.journal.flush()
+            await context.flush()
         except AgentError as error:
             await self._storage_failed(error)
         if context.control.stopping or not context.pool.open:
@@ -192,7 +192,7 @@ class ToolBatch:
         context = self.context
         ended, self._ended = self._ended, []
         try:
-            await context.journal.flush()
+            await context.flush()
         except AgentError as failure:
             await self._storage_failed(failure)
         for each in ended:

@@ -198,7 +198,7 @@ class Turn:
         await self._report_late()
         self._post_end()
         try:
-            await self.context.journal.flush()
+            await self.context.flush()
         except AgentError as error:
             self._late_error = error
         failure = self._late_error or self.context.journal.unseen_failure()
@@ -262,6 +262,7 @@ class Turn:
         if status is TurnStatus.CANCELLED:
             error = RequestCancelled(
                 f"the turn was stopped ({context.control.reason}); send the message again to go on"
+                + ("" if self._late_error is None else f"; its end is not stored yet: {self._late_error.message}")
             )
         return TurnResult(
             context.turn_id,

@@ -67,6 +67,14 @@ class TurnContext:
         """Emit an error that does not end the turn by itself."""
         await self.emit(ErrorEvent(error))
 
+    async def flush(self, mark: int | None = None) -> None:
+        """Wait until what was posted is stored, within the bound of a stop (semantics 6.1). A checkpoint.
+
+        Raises:
+            AgentError: the storage failed, or was not waited for any longer.
+        """
+        await self.journal.flush_within(self.control.clock, self.config.closing_ms / 1000, mark)
+
     def keep_refusal(self) -> None:
         """Store that this model's provider refused the images and files so far (semantics 6). Sync."""
         value = {"provider": str(self.provider.id), "model": self.model.id}

@@ -12,8 +12,6 @@ from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.core.retry import retry_delay_ms
 from youyou.testing import InMemorySessionStorage, ScriptedProvider, calls, say
 
-PENDING = pytest.mark.xfail(strict=True, reason="stops are not exact at these boundaries yet")
-
 
 class Slow(InMemorySessionStorage):
     """Takes a while for each write."""
@@ -128,7 +126,6 @@ async def test_the_block_of_a_session_that_is_left_by_a_cancellation_frees_the_s
             assert "completed" == (await (await session.send_message("next")).result()).status
 
 
-@PENDING
 async def test_a_cancel_with_grace_waits_for_a_locked_database_for_a_stated_time(building, tmp_path):
     """The terminal event comes after the grace and ``closing_ms``, and says that the end is not stored yet."""
     path = tmp_path / "busy.db"

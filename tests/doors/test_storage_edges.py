@@ -10,7 +10,6 @@ from youyou.adapters.sqlite import SQLiteMemoryStorage, SQLiteSessionStorage
 from youyou.testing import InMemorySessionStorage, ScriptedProvider, say
 
 
-
 @pytest.mark.parametrize("how", ["removed", "replaced"])
 async def test_a_database_file_that_is_gone_is_noticed_at_the_next_write(building, tmp_path, how):
     """The turn says that it was not stored."""
