@@ -267,7 +267,7 @@ class SessionHost:
         with trio.CancelScope() as scope:
             self._waiting.add(scope)
             try:
-                self._make_room()
+                self._make_room(coming=1)
                 await self._room.acquire_on_behalf_of(hosted)
             finally:
                 self._waiting.discard(scope)
@@ -290,9 +290,11 @@ class SessionHost:
         hosted.session_id = hosted.session.id
         self._by_id[hosted.session.id] = hosted
 
-    def _make_room(self) -> None:
+    def _make_room(self, coming: int = 0) -> None:
         """Have idle sessions leave, the longest idle first, for those who wait. Sync."""
-        wanted = len(self._waiting) - self._room.available_tokens - sum(hosted.leaving for hosted in self._all)
+        # Not those in `_waiting`: one that has just been given a place stands there until it runs.
+        waiting = coming + self._room.statistics().tasks_waiting
+        wanted = waiting - self._room.available_tokens - sum(hosted.leaving for hosted in self._all)
         if wanted > 0:
             idle = [hosted for hosted in self._all if hosted.idle_since is not None and not hosted.leaving]
             for hosted in sorted(idle, key=lambda hosted: hosted.idle_since or 0)[: int(wanted)]:
