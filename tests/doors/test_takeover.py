@@ -1,4 +1,4 @@
-"""A session that is taken over at any moment: never two acknowledged writers, no call is started twice (semantics 7)."""
+"""A session taken over at any moment: never two acknowledged writers, no call started twice (semantics 7)."""
 
 from __future__ import annotations
 
