@@ -144,7 +144,7 @@ class Guard:
         except AgentError as error:
             outcome = error
         finally:
-            await self._end(slot, outcome)
+            await self._end(slot, outcome)  # noqa: ASYNC102  inside the agent's one shield, bounded by its second point
 
     async def _end(self, slot: _Slot, outcome: SessionActor | AgentError) -> None:
         """Release the claim, free the slot, and then answer those who wait, in this order."""

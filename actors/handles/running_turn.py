@@ -187,7 +187,7 @@ class RunningTurn:
                 self._turn.cancel("cancelled")
             refuse_waiting(self._turn.context.lifetime, "leaving the turn's block")
         try:
-            await self._turn.ended.wait()
+            await self._turn.ended.wait()  # noqa: ASYNC102  a cancellation is meant to come out of it
         except trio.Cancelled:
             await self._end()  # noqa: ASYNC102  shielded, with a deadline
             raise

@@ -152,6 +152,11 @@ class MessageTranslator:
         if (before := self._open.get(index)) is not None:
             if before.waits and start == before.start:
                 return  # said twice
+            if before.start == {"type": start.get("type")} and not start.get("input"):
+                # Its pieces came first. Kept apart, the announced call would run without them.
+                before.start = start
+                before.call_id = _text(start.get("id")) or before.call_id
+                return
             yield from self._close(self._open.pop(index))
         block = self._open[index] = _Block(start)
         self._blocks.append(block)
@@ -183,7 +188,9 @@ class MessageTranslator:
                 yield Progress()
 
     def _grow(self, index: int, delta: object) -> Iterator[ChatEvent]:
-        known = _PIECES.get(_text(delta.get("type"))) if isinstance(delta, dict) else None
+        if not isinstance(delta, dict):
+            return
+        known = _PIECES.get(_text(delta.get("type")))
         if known is None:
             return
         kind, name = known

@@ -129,7 +129,7 @@ class LocalProvider:
         text = OpenAIProvider([self._info(ModelCapabilities(tool_use=False, system_messages=False))], client=client)
         return _Running(sdk, client, text)
 
-    async def __aexit__(
+    async def __aexit__(  # noqa: ASYNC910  one that is not the last has nothing to wait for
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         # Counted before any await: a cancelled leaver has left. Nobody can be starting the engine while it has a user.

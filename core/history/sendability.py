@@ -33,6 +33,9 @@ class SendabilityCheck:
     _ids: set[str] = attrs.field(factory=set)
     _begun_by_call: set[str] = attrs.field(factory=set)
     _response_id: str = ""
+    _left: set[str] = attrs.field(factory=set)
+    moved: bool = False
+    """Whether a repair would move a message although it can be sent where it is: a late call of an earlier response."""
 
     @property
     def unanswered(self) -> bool:
@@ -41,6 +44,7 @@ class SendabilityCheck:
 
     def see(self, message: Message) -> str | None:
         """Take the next message; say what is wrong with it at this place. After a problem, begin anew."""
+        self._follow(message)
         if has_surrogates(message):
             return f"{type(message).__name__} holds a lone surrogate, which cannot be encoded"
         match message:
@@ -52,6 +56,15 @@ class SendabilityCheck:
                 return self.unanswered_problem() or self._see_assistant(message)
             case _:
                 return self.unanswered_problem()
+
+    def _follow(self, message: Message) -> None:
+        of_response = message.response_id if isinstance(message, AssistantMessage | ToolCall) else ""
+        if self._response_id and of_response != self._response_id:
+            self._left.add(self._response_id)
+        if isinstance(message, ToolCall):
+            self.moved = self.moved or of_response in self._left
+        else:
+            self._left.discard(of_response)
 
     def unanswered_problem(self) -> str | None:
         """The problem of ending, or saying something else, here."""

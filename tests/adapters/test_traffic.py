@@ -234,6 +234,16 @@ MESSAGES: dict[str, tuple[str, Expected]] = {
         + STOP,
         says("", CALLED[0]),
     ),
+    "a block announced after its first piece": (
+        START
+        + delta(0, "input_json_delta", "partial_json", '{"a":')
+        + block(0, ACT)
+        + delta(0, "input_json_delta", "partial_json", '"one"}')
+        + stop(0)
+        + end("tool_use")
+        + STOP,
+        says("", CALLED[0]),
+    ),
     "a second message_start": (
         START
         + block(0, {"type": "text", "text": ""})

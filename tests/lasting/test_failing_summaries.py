@@ -137,14 +137,17 @@ async def test_items_are_shrunk_where_truncation_is_not_enough(small, kinds, aut
 
 
 async def test_a_message_larger_than_the_window_is_shrunk_too(small, kinds, autojump_clock):
-    """Nothing else can give: the newest message itself is shortened in requests, and stored as it was."""
+    """Nothing else can give: the newest message is shortened in requests, and stored as it was.
+
+    By the estimate it is larger; one that is larger by the lower bound is refused before (semantics 6).
+    """
     small.says(say("long"))
     async with small.session() as session:
-        payloads = await small.payloads(session, "x" * 20_000)
+        payloads = await small.payloads(session, "x" * 12_000)
 
     assert ("completed", "long") == (payloads[-1].status, payloads[-1].text)
     assert 1 == len(kinds(payloads))
-    assert [f"user: {'x' * 20_000}", "assistant: long"] == small.stored(session.id)
+    assert [f"user: {'x' * 12_000}", "assistant: long"] == small.stored(session.id)
 
 
 async def test_a_long_turn_without_summaries_keeps_its_question(small, autojump_clock):
