@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.long  # a process for each test
+
 ASK = ("chat", "--model", "scripted", "-p", "hello")
 PRINTING = [ASK, (*ASK, "--json"), ("models",), ("profiles",), ("--help",), ("--version",)]
 

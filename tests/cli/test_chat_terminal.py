@@ -11,6 +11,8 @@ from typing import Any
 import apsw
 import pytest
 
+pytestmark = pytest.mark.long  # a process and a pseudo-terminal for each test
+
 CHAT = ("chat", "--model", "scripted")
 IDLE = r"\n idle"
 NO_SPINNER = "[^⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]"

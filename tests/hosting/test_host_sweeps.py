@@ -10,6 +10,8 @@ from youyou.testing import AgentInvariants, Simulation, explore, sweep
 
 from .conftest import House
 
+pytestmark = pytest.mark.long  # some hundred runs for each test
+
 
 async def visits(sim: Simulation) -> None:
     """Three people on two places: a new session each, one turn with a tool, and a second turn later."""

@@ -786,6 +786,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_a_token_for_another_order_of_a_set_says_so(tmp_path):
     """In another process with another hash seed it fails as here, or it is not ok: never "ok"."""
     (tmp_path / "sets.py").write_text(SETS, encoding="utf-8")
@@ -804,6 +805,7 @@ def test_a_token_for_another_order_of_a_set_says_so(tmp_path):
     assert {"fails", another} == set(said)
 
 
+@pytest.mark.long
 def test_another_hash_seed_is_tried_in_another_process_on_demand(tmp_path):
     """Two runs in one process cannot differ in this."""
     path = tmp_path / "more_sets.py"
@@ -816,6 +818,7 @@ def test_another_hash_seed_is_tried_in_another_process_on_demand(tmp_path):
     assert hash_seed_divergence(f"{path}:sound") is None
 
 
+@pytest.mark.long
 def test_a_named_scenario_can_be_sent_to_another_process(tmp_path):
     """What travels is its name; what comes back is the report."""
     path = tmp_path / "named.py"

@@ -165,6 +165,7 @@ def pytest_with(tmp_path: Path, token: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.long
 def test_a_bad_token_is_one_sentence_without_the_source_of_the_kit(tmp_path):
     """Anyone who mistyped it sees what was wrong."""
     done = pytest_with(tmp_path, "test_a:yy1-zz9")
@@ -174,6 +175,7 @@ def test_a_bad_token_is_one_sentence_without_the_source_of_the_kit(tmp_path):
     assert "def decode" not in done.stdout
 
 
+@pytest.mark.long
 def test_a_token_belongs_to_the_test_that_it_names(tmp_path):
     """That one is replayed, the other runs as usual."""
     done = pytest_with(tmp_path, "test_b:yy1-a1")

@@ -58,6 +58,7 @@ async def scenario(sim):
 """
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_the_command_with_the_report_so_far(tmp_path):
     """Exit code 130, and what was found on stdout."""
     (tmp_path / "scen.py").write_text(PRESSED, encoding="utf-8")

@@ -78,6 +78,7 @@ def test_a_test_that_cleans_up_badly_fails_with_a_token(suite):
     result.stdout.fnmatch_lines(["*ValueError: bad clean-up", "*injected: cancel of test*", "*replay: YOUYOU_REPLAY=*"])
 
 
+@pytest.mark.long
 def test_a_failure_is_tried_first_the_next_time(suite):
     """Its token is kept; once the test is repaired it is forgotten."""
     test = suite.makepyfile(BAD_CLEAN_UP)
@@ -94,6 +95,7 @@ def kept(suite) -> list[Path]:
     return list((suite.path / ".youyou").iterdir())
 
 
+@pytest.mark.long
 def test_fixtures_of_a_function_are_made_anew_for_each_run(suite):
     """What one run leaves in a fixture is not there in the next; what a module shares is."""
     suite.makepyfile(
@@ -182,6 +184,7 @@ def test_a_test_that_cannot_be_swept_passes_and_is_named(suite):
     ] == summary(result)
 
 
+@pytest.mark.long
 def test_a_page_is_written_for_a_failure(suite):
     """Into the folder that was named."""
     suite.makepyfile(BAD_CLEAN_UP)

@@ -8,6 +8,8 @@ import youyou
 from youyou.adapters.postgres import PostgresSessionStorage
 from youyou.hosting import CancelTurn, CloseHosted, SessionHost, SteerTurn
 
+pytestmark = pytest.mark.long  # a server of PostgreSQL
+
 SECONDS = 30.0
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from youyou.adapters.postgres import PostgresMemoryStorage, PostgresSessionStorage
 from youyou.testing import check_memory_storage, check_session_claims, check_session_storage
+
+pytestmark = pytest.mark.long  # a server of PostgreSQL
 
 
 async def test_sessions_in_postgres_conform(postgres, new_schema):

@@ -8,6 +8,8 @@ import trio.testing
 from youyou.adapters.postgres import PostgresSessionStorage
 from youyou.messages.errors import StorageError
 
+pytestmark = pytest.mark.long  # a server of PostgreSQL
+
 
 @pytest.fixture
 async def storage(postgres, new_schema):

@@ -19,6 +19,8 @@ from youyou.testing.agents.conformance_support import moment
 
 from .server import binary, free_port, running_server, unprivileged
 
+pytestmark = pytest.mark.long  # a server of PostgreSQL
+
 
 def event(seq, text="hi"):
     """A message."""

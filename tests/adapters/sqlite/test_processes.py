@@ -12,6 +12,8 @@ from youyou.messages.history import UserMessage
 from youyou.messages.records import SessionEvent
 from youyou.testing.agents.conformance_support import moment
 
+pytestmark = pytest.mark.long  # several processes for each test
+
 WRITER = """
 import sys, trio
 from youyou.adapters.sqlite import SQLiteMemoryStorage, SQLiteSessionStorage
