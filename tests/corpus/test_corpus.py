@@ -43,6 +43,7 @@ def test_a_planted_bug_passes_an_ordinary_run_and_is_found(name):
     assert entry.at == source_line(smallest.location)
 
 
+@pytest.mark.long
 @every_bug
 def test_the_smallest_case_of_a_planted_bug_can_be_replayed(name):
     """The token alone fails in the same way."""
@@ -64,6 +65,7 @@ def test_a_mended_twin_is_silent(name):
     assert seen.bug.delivered <= seen.twin.delivered
 
 
+@pytest.mark.long
 @every_bug
 def test_no_smaller_case_is_found_later(name):
     """Sweeping on after the first failure brings up no case that comes before it."""
