@@ -361,7 +361,7 @@ class SessionTaken(AgentError, code=ErrorCode.SESSION_TAKEN):
         address: where that agent is, as its ``AgentConfig.address`` says; empty where that is not known.
     """
 
-    details = ("owner", "address")
+    details: ClassVar[tuple[str, ...]] = ("owner", "address")
     owner: str
     address: str
 

@@ -48,7 +48,8 @@ class NotPlain(TypeError):
     def __init__(self, problem: str, path: tuple[object, ...] = ()) -> None:
         where = "".join(f"[{step!r}]" for step in path[:8])[:200]
         super().__init__(f"{'at ' + where + ' ' if where else ''}{problem}")
-        self.problem, self.path = problem, path
+        self.problem: str = problem
+        self.path: tuple[object, ...] = path
 
 
 def plain_json(value: object, _room: int = DEEPEST) -> Any:

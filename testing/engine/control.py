@@ -76,7 +76,7 @@ class Control(trio.abc.Instrument):
         self._awaited: set[tuple[str, int]] = set()
         self._under_way = Deliveries()
         self._swallowing = Swallowing(self._swallowed)
-        self.threads = Baton(self, self._thread_lost)
+        self.threads: Baton = Baton(self, self._thread_lost)
         self._recorded = isinstance(self.choices.source, Recorded)
 
     def begin(self) -> None:

@@ -28,7 +28,7 @@ class SimulatedSocket(trio.socket.SocketType):
     def __init__(self, network: Network, family: int, proto: int = 0) -> None:
         super().__init__()
         self._network, self._family, self._proto = network, socket.AddressFamily(family), proto
-        self.host = network.here
+        self.host: str = network.here
         self.peer_host: str | None = None
         self._local: Address | None = None
         self._remote: Address | None = None

@@ -49,7 +49,7 @@ class Worker:
     ident: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.turn = _thread.allocate_lock()
+        self.turn: _thread.LockType = _thread.allocate_lock()
         self.turn.acquire()
 
     def wait(self) -> None:
@@ -104,7 +104,7 @@ class Baton:
     """Called in each new thread with True at its beginning, with False at its end."""
 
     def __attrs_post_init__(self) -> None:
-        self.back = _thread.allocate_lock()
+        self.back: _thread.LockType = _thread.allocate_lock()
         self.back.acquire()
         self._before = set(threading.enumerate())
 
