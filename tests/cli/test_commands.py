@@ -446,7 +446,7 @@ def test_the_demo_on_the_scripted_model_keeps_its_promises(capfd: pytest.Capture
     assert "1 tool finished and 2 were skipped" in out
     assert 6 == out.count("what usually goes wrong: ")
     assert "ok   cancelled at 40 moments, every history can be sent to any model\n" in out
-    assert "at_end: the notebook counts its notes: is False; replay it with yy1-" in out
+    assert "at_end: the notebook counts its notes: is False; replay it with yy2-" in out
     assert "NOT" not in out
     assert "all of it held" in out
 
