@@ -14,7 +14,6 @@ from .ports.protocols import ModelInfo, ModelProvider
 from .profiles.modes import Budget, ReAct, RuntimeMode
 from .profiles.profile import resolve_profile
 from .registry.registry import Registry
-from .tools.declaration import spec_of
 
 
 @attrs.frozen(eq=False)
@@ -35,10 +34,6 @@ class SessionSetup:
     def config(self) -> AgentConfig:
         """The agent's configuration."""
         return self.registry.config
-
-    def specs_of(self, names: tuple[str, ...]) -> tuple[ToolSpec, ...]:
-        """These tools as the model sees them; none for a model without tool use (semantics 4)."""
-        return tuple(spec for spec in self.specs if spec.name in names)
 
 
 def model_of(registry: Registry, model_id: str) -> tuple[ModelInfo, ModelProvider]:
@@ -69,7 +64,7 @@ def resolve_setup(registry: Registry, session: SessionConfig) -> SessionSetup:
         model,
         provider,
         names,
-        tuple(spec_of(registry.tools[name]) for name in names),
+        tuple(map(registry.spec, names)),
         profile.mode or ReAct(),
         profile.budget or Budget(),
         profile.instructions,

@@ -11,7 +11,6 @@ import attrs
 from ...core.profiles.modes import Pipeline, SingleShot, Step
 from ...core.profiles.step_prompts import fill_in
 from ...core.resume import LastTurn
-from ...core.tools.declaration import spec_of
 from ...messages.content import UserInput
 from ...messages.errors import AgentError
 from ...messages.events import StepEnd, StepStart, TurnStatus
@@ -90,7 +89,7 @@ def _assignment(step: Step, context: TurnContext, free: LoopLimits, *, final: bo
     registry = context.registry
     tools = free.tools
     if step.tools is not None and context.model.capabilities.tool_use:
-        tools = tuple(spec_of(registry.tools[name]) for name in step.tools)
+        tools = tuple(map(registry.spec, step.tools))
     if isinstance(step.mode, SingleShot):
         retry = step.mode.retry or free.retry
         return attrs.evolve(free, tools=(), retry=retry, single=True, final=final)

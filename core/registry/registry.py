@@ -15,10 +15,12 @@ from typing import Any
 
 import attrs
 
+from ...messages.chat import ToolSpec
 from ..config import AgentConfig
 from ..ports.protocols import MemoryStorage, ModelInfo, ModelProvider, Plugin, SessionStorage, ToolHandler
 from ..profiles.profile import AgentProfile
 from ..prompts.skills import SkillDefinition
+from ..tools.declaration import spec_of
 from ..tools.schema import ArgumentChecker
 from .registration import Part as Part
 from .registration import Registration
@@ -40,6 +42,13 @@ class Registry:
     session_storage: SessionStorage | None
     memory_storage: MemoryStorage | None
     profiles: Mapping[str, AgentProfile]
+    _specs: dict[str, ToolSpec] = attrs.field(factory=dict, init=False, repr=False)
+
+    def spec(self, tool: str) -> ToolSpec:
+        """A tool as the model sees it. Made once for all sessions: an agent may have a thousand tools."""
+        if tool not in self._specs:
+            self._specs[tool] = spec_of(self.tools[tool])
+        return self._specs[tool]
 
 
 def validate(registrations: Registrations) -> Registry:
