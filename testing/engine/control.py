@@ -198,7 +198,9 @@ class Control(trio.abc.Instrument):
         for number, (options, key) in self.choices.chosen.items():
             if number not in self.run.decided:
                 chosen = next((t for t in tasks if key is not None and self.tasks.get(t, NOBODY).index == key), None)
-                words = "" if chosen is None else f"{self.tasks[chosen].label}({arguments_of(chosen)})"
+                # A system task of Trio's own, such as that of `run_sync_soon`, is chosen like any other.
+                known = None if chosen is None else self.tasks.get(chosen)
+                words = f"{known.label}({arguments_of(chosen)})" if chosen is not None and known is not None else ""
                 self.run.decided[number] = (self.step, f"{options} {words}")
 
     def task_spawned(self, task: Task) -> None:

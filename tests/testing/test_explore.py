@@ -154,3 +154,23 @@ def test_a_failure_that_needs_many_decisions_has_a_short_token_too():
     token = report.failures[0].token
     assert len(token) < 100
     assert not replay(scenario, token).ok
+
+
+def test_a_decision_may_fall_on_a_task_of_trio_itself():
+    """What runs for `TrioToken.run_sync_soon` is not a task of the program, and still one that an order chooses."""
+
+    async def scenario(sim: Simulation) -> None:
+        token, called = trio.lowlevel.current_trio_token(), trio.Event()
+
+        async def call() -> None:
+            token.run_sync_soon(called.set)
+            await trio.lowlevel.checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(call)
+            nursery.start_soon(trio.lowlevel.checkpoint)
+            await called.wait()
+
+    for number, option in itertools.product(range(1, 30), (1, 2)):
+        report = replay(scenario, f"yy1-d{number}.{option}")
+        assert [] == [str(failure) for failure in report.failures]
