@@ -162,13 +162,14 @@ def test_a_decision_may_fall_on_a_task_of_trio_itself():
     async def scenario(sim: Simulation) -> None:
         token, called = trio.lowlevel.current_trio_token(), trio.Event()
 
-        async def call() -> None:
-            token.run_sync_soon(called.set)
-            await trio.lowlevel.checkpoint()
+        async def busy() -> None:
+            for _ in range(5):
+                token.run_sync_soon(called.set)
+                await trio.lowlevel.checkpoint()
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(call)
-            nursery.start_soon(trio.lowlevel.checkpoint)
+            nursery.start_soon(busy)
+            nursery.start_soon(busy)
             await called.wait()
 
     for number, option in itertools.product(range(1, 30), (1, 2)):
