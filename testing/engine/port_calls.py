@@ -75,8 +75,9 @@ class SimulatedPlan(FaultPlan):
                 # Done when the call has had its effect.
                 return Fault("cancel_after")
             self._control.note_fired(number)
-            task = trio.lowlevel.current_task()
-            chain = chain_of_caller(task) or (Location("", 0, f"port call {call}"),)
+            # A call of a file may come from a thread, where no task is current.
+            task = trio_internals.running_task()
+            chain = (task and chain_of_caller(task)) or (Location("", 0, f"port call {call}"),)
             self._control.delivered(number, task, chain)
             return self._made(Fault(mode), call)  # type: ignore[arg-type]  # checked when the attempt was made
         return self._in_chaos(call)

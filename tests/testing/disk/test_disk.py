@@ -213,3 +213,19 @@ def test_a_folder_goes_with_its_run():
 
     sweep(scenario, cancel=None).assert_ok()
     assert [] == [path for path in paths if path.exists()]
+
+
+def test_a_file_operation_in_a_thread_can_be_broken():
+    """There is no current task in a thread, and still the fault is delivered."""
+    broken: list[str] = []
+
+    async def scenario(sim: Simulation) -> None:
+        folder = sim.disk().path
+        try:
+            await trio.to_thread.run_sync(save_carefully, folder, "one")
+        except OSError as error:
+            broken.append(str(error))
+
+    report = sweep(scenario, cancel=None, faults=("raise_before",), ports=("disk",))
+    report.assert_ok()
+    assert 6 == len(broken) == report.delivered
