@@ -132,7 +132,10 @@ class MessageTranslator:
 
     def _message(self, message: object) -> Iterator[ChatEvent]:
         """A message as it is announced: empty in a stream, whole in a body that is none."""
-        yield from self._close_all()
+        for index, block in list(self._open.items()):
+            # A call that was announced and has no arguments yet is left open: closed here, it would run without them.
+            if not block.waits:
+                yield from self._close(self._open.pop(index))
         if isinstance(message, dict):
             self._count(message.get("usage"))
             content = message.get("content")

@@ -244,6 +244,16 @@ MESSAGES: dict[str, tuple[str, Expected]] = {
         + STOP,
         says("", CALLED[0]),
     ),
+    "a second message_start before the arguments of a call": (
+        START
+        + block(0, ACT)
+        + START
+        + delta(0, "input_json_delta", "partial_json", '{"a":"one"}')
+        + stop(0)
+        + end("tool_use")
+        + STOP,
+        says("", CALLED[0]),
+    ),
     "a second message_start": (
         START
         + block(0, {"type": "text", "text": ""})
