@@ -281,6 +281,35 @@ def test_requests_built_on_the_way_equal_one_built_at_the_end(steps: list[tuple[
     assert all(view == seen and sendability_problem(view) is None for view, seen in views)
 
 
+LATE_CALLS = {
+    "after another message": [
+        AssistantMessage("hi", response_id="r"),
+        UserMessage("next"),
+        ToolResult("a", "stray"),
+        ToolCall("b", "t", {}, response_id="r"),
+        ToolResult("b", "done"),
+    ],
+    "after a result that was made up": [
+        ToolCall("a", "t", {}, response_id="r"),
+        ToolCall("b", "t", {}, response_id="r"),
+        ToolResult("b", "done"),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", LATE_CALLS)
+def test_a_call_that_joins_a_response_late_has_one_place(case: str) -> None:
+    """Whether or not a request was built before it came."""
+    asked, unasked = Transcript(NOTICES), Transcript(NOTICES)
+    for message in LATE_CALLS[case]:
+        asked.append(message)
+        unasked.append(message)
+        if not isinstance(message, ToolCall) or message.call_id == "a":
+            asked.requests(MODEL)
+
+    assert unasked.requests(MODEL) == asked.requests(MODEL)
+
+
 def test_the_text_of_a_user_message_leaves_files_out():
     """What the user typed, joined."""
     message = UserMessage((TextBlock("look "), FileBlock("a.txt", "inside"), TextBlock("here")))
