@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from ...messages.history import Message, ToolResult
+from ...messages.history import Message
 from ...messages.text import clean_value
 from ..config import Notices
 from ..ports.protocols import ModelCapabilities
@@ -36,8 +36,6 @@ class Transcript:
     _sendable: list[Message] = attrs.field(factory=list, init=False)  # the log, repaired where need was
     _check: SendabilityCheck = attrs.field(factory=SendabilityCheck, init=False)
     _broken: bool = attrs.field(default=False, init=False)
-    _made_up: bool = attrs.field(default=False, init=False)
-    """Whether the sendable form holds results of calls that have none in the log."""
     _refused: dict[int, Message] = attrs.field(factory=dict, init=False)  # by identity
     _derivations: dict[tuple[bool, bool], Derivation] = attrs.field(factory=dict, init=False)
 
@@ -47,9 +45,6 @@ class Transcript:
         self._log.append(message)
         self.meter.add(message)
         # Once something cannot be sent as it is, the sendable form is derived anew when it is next asked for.
-        # So it is after a request that was built before each call had its result: a further call of the same response
-        # belongs before the results that were made up for that request.
-        self._broken = self._broken or self._made_up
         if not self._broken:
             self._sendable.append(message)
             self._broken = self._check.see(message) is not None or self._check.moved
@@ -96,7 +91,7 @@ class Transcript:
         self._log = []
         self._sendable = []
         self._check = SendabilityCheck()
-        self._broken = self._made_up = False
+        self._broken = False
         self._derivations.clear()
         # Before appending: each append measures its own message.
         self.meter.reset(())
@@ -113,7 +108,5 @@ class Transcript:
         self._check = SendabilityCheck()
         for message in self._sendable:
             self._check.see(message)
-        known = {id(message) for message in self._log}
-        self._made_up = any(isinstance(m, ToolResult) and id(m) not in known for m in self._sendable)
         self._broken = False
         self._derivations.clear()
