@@ -10,7 +10,9 @@ own; `Ambient` finds those by identity, in modules that are neither Python's, no
 
 from __future__ import annotations
 
+import ctypes
 import datetime
+import gc
 import os
 import random
 import sys
@@ -91,57 +93,48 @@ def _urandom(real: Callable[[int], bytes]) -> Callable[[int], bytes]:
 _ambient_bytes = random.Random()
 
 
-class _Now(type(datetime.datetime)):  # type: ignore[misc]  # the metaclass of a class is a class
-    """What is a ``datetime`` stays one, no matter who made it."""
+def _moments() -> Iterator[tuple[type, str, Any]]:
+    """Class, name, and the class method that stands there; subclasses of a program inherit them."""
+    moment: Any = datetime.datetime
+    day: Any = datetime.date
+    # Not `cls.fromtimestamp`: a subclass that overrides it does not expect the base class to call it.
+    made, real_now = moment.__dict__["fromtimestamp"], moment.__dict__["now"]
 
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, cls.__base__)
+    def now(cls: Any, tz: datetime.tzinfo | None = None) -> Any:
+        scheduler = current.scheduler
+        if scheduler is None:
+            return real_now.__get__(None, cls)(tz)
+        return made.__get__(None, cls)(EPOCH + _virtual(scheduler), tz)
 
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, cls.__base__)
-
-
-def _datetime(real: type[datetime.datetime]) -> type[datetime.datetime]:
-    class VirtualDatetime(real, metaclass=_Now):  # type: ignore[valid-type,misc]  # made at run time
-        """Whose present is virtual."""
-
-        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            return real.__new__(real, *args, **kwargs)
-
-        @classmethod
-        def now(cls, tz: datetime.tzinfo | None = None) -> Any:
-            scheduler = current.scheduler
-            return real.now(tz) if scheduler is None else real.fromtimestamp(EPOCH + _virtual(scheduler), tz)
-
-        @classmethod
-        def utcnow(cls) -> Any:
-            return real.now(datetime.UTC).replace(tzinfo=None) if current.scheduler is None else _utc()
-
-        @classmethod
-        def today(cls) -> Any:
-            return cls.now()
-
-    def _utc() -> Any:
-        return VirtualDatetime.now(datetime.UTC).replace(tzinfo=None)
-
-    VirtualDatetime.__name__ = VirtualDatetime.__qualname__ = "datetime"
-    return VirtualDatetime
+    yield moment, "now", now
+    yield (
+        moment,
+        "utcnow",
+        _without_argument(
+            moment.__dict__["utcnow"],
+            lambda cls, seconds: made.__get__(None, cls)(seconds, datetime.UTC).replace(tzinfo=None),
+        ),
+    )
+    yield day, "today", _without_argument(day.__dict__["today"], lambda cls, seconds: cls.fromtimestamp(seconds))
 
 
-def _date(real: type[datetime.date]) -> type[datetime.date]:
-    class VirtualDate(real, metaclass=_Now):  # type: ignore[valid-type,misc]  # made at run time
-        """Whose today is virtual."""
+def _without_argument(real: Any, virtual: Callable[[Any, float], Any]) -> Callable[[Any], Any]:
+    def present(cls: Any) -> Any:
+        scheduler = current.scheduler
+        return real.__get__(None, cls)() if scheduler is None else virtual(cls, EPOCH + _virtual(scheduler))
 
-        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            return real.__new__(real, *args, **kwargs)
+    return present
 
-        @classmethod
-        def today(cls) -> Any:
-            scheduler = current.scheduler
-            return real.today() if scheduler is None else real.fromtimestamp(EPOCH + _virtual(scheduler))
 
-    VirtualDate.__name__ = VirtualDate.__qualname__ = "date"
-    return VirtualDate
+def _set_method(cls: type, name: str, method: Any) -> None:
+    """Put ``method`` into a class of the interpreter's own, which no assignment can change.
+
+    The class itself has to stay: pydantic, msgspec, cattrs, pickle and every ``type(x) is datetime`` ask for this very
+    type, so that a subclass in its place breaks whatever is first built inside a run.
+    """
+    [namespace] = gc.get_referents(cls.__dict__)
+    namespace[name] = method
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(cls))
 
 
 def _seconds(now: float) -> float:
@@ -164,8 +157,6 @@ def _replacements() -> Iterator[tuple[ModuleType, str, Any]]:
     yield time, "sleep", _sleep(time.sleep)
     yield os, "urandom", _urandom(os.urandom)
     yield random, "_urandom", _urandom(os.urandom)
-    yield datetime, "datetime", _datetime(datetime.datetime)
-    yield datetime, "date", _date(datetime.date)
     # Otherwise ``uuid1`` takes the real time in C.
     yield uuid, "_generate_time_safe", None
 
@@ -175,6 +166,7 @@ class Ambient:
 
     def __init__(self) -> None:
         self._undo: list[tuple[Any, str, Any]] = []
+        self._methods: list[tuple[type, str, Any]] = []
 
     def __enter__(self) -> Ambient:
         found = {}
@@ -190,12 +182,19 @@ class Ambient:
                 for name, value in list(vars(module).items()):
                     if id(value) in found:
                         self._replace(module, name, found[id(value)])
+        for cls, name, method in list(_moments()):
+            self._methods.append((cls, name, cls.__dict__[name]))
+            method.__name__ = method.__qualname__ = name
+            _set_method(cls, name, classmethod(method))
         return self
 
     def __exit__(self, *_: object) -> None:
         for module, name, real in reversed(self._undo):
             setattr(module, name, real)
         self._undo.clear()
+        for cls, name, method in reversed(self._methods):
+            _set_method(cls, name, method)
+        self._methods.clear()
 
     def _replace(self, module: Any, name: str, made: Any) -> None:
         self._undo.append((module, name, getattr(module, name, None)))

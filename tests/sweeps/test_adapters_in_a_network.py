@@ -6,9 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import anthropic.types
 import attrs
-import openai.types
 import pytest
 import trio
 import youyou
@@ -16,8 +14,6 @@ from youyou.adapters.anthropic import AnthropicProvider
 from youyou.adapters.openai import OpenAIProvider
 from youyou.testing import Simulation, sweep
 
-LOADED = (anthropic.types.Message, openai.types.Model)
-"""Made here and not in a run: pydantic builds no model from the datetime that a simulation puts in its place."""
 ARGUMENTS = '{"n": 12, "text": "twelve"}'
 FINISHED = youyou.TurnStatus.COMPLETED, youyou.TurnStatus.FAILED
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
+import functools
 import os
+import pickle
 import random
 import secrets
 import signal
@@ -16,6 +19,9 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
+import attrs
+import cattrs.preconf.json
+import msgspec
 import pytest
 import trio
 from youyou.testing import Simulation, explore, sweep
@@ -135,6 +141,7 @@ def test_a_blocking_sleep_takes_virtual_time():
 def test_everything_is_put_back():
     """Functions, classes, and the state of the global generator."""
     names = [(time, "time"), (time, "sleep"), (datetime, "datetime"), (datetime, "date"), (os, "urandom")]
+    methods = [datetime.datetime.__dict__[name] for name in ("now", "utcnow")] + [datetime.date.__dict__["today"]]
     before = [getattr(module, name) for module, name in names]
     random.seed(5)
     expected = [random.random() for _ in range(2)]
@@ -146,24 +153,128 @@ def test_everything_is_put_back():
 
     assert expected == drawn
     assert before == [getattr(module, name) for module, name in names]
+    assert methods == [datetime.datetime.__dict__[n] for n in ("now", "utcnow")] + [datetime.date.__dict__["today"]]
     assert monotonic is time.monotonic
 
 
 def test_a_datetime_stays_one():
-    """Made before, inside or after."""
+    """Made before, inside or after: the class is the interpreter's own all the time."""
     made: list[Any] = [datetime.datetime(2020, 1, 1), datetime.date(2020, 1, 1)]
+    classes = {datetime.datetime, datetime.date}
 
     async def scenario(sim: Simulation) -> None:
         made.extend([datetime.datetime.now(), datetime.datetime(2020, 1, 1), datetime.date.today()])
-        assert all(isinstance(value, datetime.date) for value in made)
-        assert isinstance(made[0], datetime.datetime)
+        assert classes == {datetime.datetime, datetime.date}
         assert not isinstance(made[1], datetime.datetime)
         assert made[3] - made[0] == datetime.timedelta(0)
         await trio.sleep(1)
 
     sweep(scenario, cancel=None).assert_ok()
 
-    assert {datetime.datetime, datetime.date} == {type(value) for value in made}
+    assert classes == {type(value) for value in made}
+
+
+class Appointment(datetime.datetime):
+    """A program's own."""
+
+
+class Birthday(datetime.date):
+    """Of a program, too."""
+
+
+def test_a_subclass_of_datetime_lives_in_virtual_time():
+    """And keeps its type."""
+    seen: list[Any] = []
+
+    async def scenario(sim: Simulation) -> None:
+        seen[:] = [Appointment.now(), Appointment.now(datetime.UTC), Appointment.today(), Birthday.today()]
+
+    sweep(scenario, cancel=None).assert_ok()
+
+    assert [Appointment] * 3 + [Birthday] == [type(value) for value in seen]
+    assert {2020} == {value.year for value in seen}
+    assert Appointment.now().year > 2020
+
+
+def _pydantic() -> Any:
+    pydantic = pytest.importorskip("pydantic")
+    model = pydantic.create_model("Order", at=(datetime.datetime, ...), day=(datetime.date | None, None))
+    return model.model_validate_json('{"at": "2020-01-02T03:04:05", "day": "2020-01-02"}').at
+
+
+def _msgspec() -> Any:
+    struct = msgspec.defstruct("Order", [("at", datetime.datetime), ("day", datetime.date | None, None)])
+    return msgspec.json.decode(b'{"at": "2020-01-02T03:04:05"}', type=struct).at
+
+
+def _cattrs() -> Any:
+    order = attrs.make_class("Order", {"at": attrs.field(type=datetime.datetime)})
+    converter = cattrs.preconf.json.make_converter()
+    return converter.loads(converter.dumps(order(MOMENT)), order).at
+
+
+def _validator() -> Any:
+    field = attrs.field(validator=attrs.validators.instance_of(datetime.datetime))
+    return attrs.make_class("Order", {"at": field})(MOMENT).at
+
+
+def _dispatch() -> Any:
+    @functools.singledispatch
+    def same(value: object) -> object:
+        raise TypeError(type(value))
+
+    same.register(datetime.datetime, lambda value: value)
+    return same(MOMENT)
+
+
+MOMENT = datetime.datetime(2020, 1, 2, 3, 4, 5)
+DISPATCHING: dict[str, Callable[[], Any]] = {
+    "pydantic": _pydantic,
+    "msgspec": _msgspec,
+    "cattrs": _cattrs,
+    "a validator of attrs": _validator,
+    "singledispatch": _dispatch,
+    "pickle": lambda: pickle.loads(pickle.dumps(MOMENT)),
+    "copy": lambda: copy.deepcopy(MOMENT),
+    "a table of types": lambda: {datetime.datetime: MOMENT}[type(datetime.datetime.now())],
+}
+"""Everything that asks for this very class, and is first built inside a run."""
+
+
+@pytest.mark.parametrize("name", DISPATCHING)
+def test_what_dispatches_on_the_class_datetime_can_be_built_inside_a_run(name):
+    """As it can outside, with libraries that were imported before."""
+    seen: list[Any] = [DISPATCHING[name]()]
+
+    async def scenario(sim: Simulation) -> None:
+        seen.append(DISPATCHING[name]())
+
+    sweep(scenario, cancel=None).assert_ok()
+
+    assert [MOMENT] * len(seen) == seen
+    assert len(seen) > 1
+    assert {datetime.datetime} == {type(value) for value in seen}
+
+
+def test_numpys_generators_say_the_same_in_every_run():
+    """The old global one, and new ones that seed themselves; put back after."""
+    numpy = pytest.importorskip("numpy")
+    numpy.random.seed(7)
+    expected = numpy.random.random(2).tolist()
+    seen: list[Any] = []
+
+    async def scenario(sim: Simulation) -> None:
+        seen.append([*numpy.random.random(3), *numpy.random.default_rng().random(3)])
+        await trio.sleep(1)
+
+    numpy.random.seed(7)
+    drawn = [numpy.random.random()]
+    sweep(scenario).assert_ok()
+    drawn.append(numpy.random.random())
+
+    assert expected == drawn
+    assert len(seen) > 2
+    assert all(seen[0] == other for other in seen)
 
 
 # What would get out.
