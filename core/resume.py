@@ -18,7 +18,7 @@ import attrs
 from ..messages.chat import TokenUsage
 from ..messages.codec import converter
 from ..messages.events import TurnStatus
-from ..messages.history import Message, ToolResult, UserMessage
+from ..messages.history import Message, SystemMessage, ToolResult, UserMessage
 from ..messages.jsonvalue import thaw
 from ..messages.records import Metadata, SessionEvent
 from ..messages.text import clean_value
@@ -95,6 +95,8 @@ class Resumed:
     meter: Mapping[str, Any] = attrs.field(factory=dict)
     epoch: int = 0
     refusals: tuple[Refusal, ...] = ()
+    unanswered: tuple[tuple[Message, str], ...] = ()
+    """The last messages of turns that ended before anything was said, and why they ended."""
 
 
 def resume(events: Sequence[SessionEvent], notices: Notices) -> Resumed:
@@ -126,6 +128,7 @@ def resume(events: Sequence[SessionEvent], notices: Notices) -> Resumed:
         meter=facts.meter,
         epoch=facts.epoch,
         refusals=facts.refused(events),
+        unanswered=facts.left_unanswered(),
     )
 
 
@@ -163,6 +166,9 @@ class _Facts:
     refusals: list[tuple[int, str, str]] = attrs.field(factory=list)
     last_turn: LastTurn | None = None
     begun: dict[str, LastTurn] = attrs.field(factory=dict)  # a turn may continue any earlier one
+    newest: Message | None = None
+    asked: bool = False  # nothing was said or called since the newest input
+    unanswered: dict[int, tuple[Message, str]] = attrs.field(factory=dict)  # by identity
 
     def see(self, event: SessionEvent) -> None:
         self.seq = max(self.seq, event.seq)
@@ -173,8 +179,27 @@ class _Facts:
                     self.refusals.append((event.seq, str(value.get("provider")), str(value.get("model"))))
             case UserMessage() as message:
                 self.inputs += 1
+                self.newest, self.asked = message, True
                 if self.last_turn is not None and self.last_turn.input is None and self.last_turn.unfinished:
                     self._update(attrs.evolve(self.last_turn, input=message))
+            case SystemMessage() as message:
+                self.newest = message
+            case message:
+                self.newest, self.asked = message, False
+
+    def left_unanswered(self) -> tuple[tuple[Message, str], ...]:
+        """What no turn answered, the one included in which the process died."""
+        self._crash()
+        return tuple(self.unanswered.values())
+
+    def _leave_unanswered(self, turn: LastTurn | None, cause: str) -> None:
+        # As `Transcript.leave_unanswered`: a turn that ended, and whose input was kept.
+        if self.asked and self.newest is not None and turn is not None and turn.input is not None:
+            self.unanswered[id(self.newest)] = (self.newest, cause)
+
+    def _crash(self) -> None:
+        if self.last_turn is not None and self.last_turn.unfinished:
+            self._leave_unanswered(self.last_turn, "crashed")
 
     def newest_turn(self) -> LastTurn | None:
         return next((turn for turn in reversed(self.begun.values()) if turn.input is not None), None)
@@ -225,13 +250,24 @@ class _Facts:
         if record is not None:
             # Of what was reported only the ratio is true of a history that was replaced.
             self.record, self.meter = record, {key: self.meter[key] for key in self.meter if key == "ratio"}
+            known = range(len(record.messages))
+            left = [(record.messages[at], cause) for at, cause in record.unanswered if at in known]
+            self.unanswered = {id(message): (message, cause) for message, cause in left}
+            self.newest = record.messages[-1] if record.messages else None
 
     def _begin_turn(self, turn_id: str, value: Mapping[str, Any]) -> None:
         # The larger one: a log that was compacted or copied may begin in the middle.
         self.turns = max(self.turns + 1, _number(value, "number"))
         self._mark(value)
         continued = self.begun.get(str(value.get("continues")), LastTurn(turn_id))
-        self._update(attrs.evolve(continued, turn_id=turn_id, status=None))
+        turn = attrs.evolve(continued, turn_id=turn_id, status=None)
+        if value.get("number") == 0:
+            # Stopped while it waited in line behind the one that runs: it never began, and that one goes on.
+            self.begun[turn_id] = turn
+            return
+        self._crash()
+        self.last_turn = turn
+        self._update(turn)
 
     def _end_turn(self, turn_id: str, value: Mapping[str, Any]) -> None:
         self._mark(value)
@@ -239,9 +275,12 @@ class _Facts:
         self.usage += _structured(value.get("usage"), TokenUsage) or TokenUsage()
         if isinstance(meter := value.get("meter"), Mapping):
             self.meter = meter
-        if self.last_turn is not None and self.last_turn.turn_id == turn_id:
-            status = _structured(value.get("status"), TurnStatus) or TurnStatus.FAILED
-            self._update(attrs.evolve(self.last_turn, status=status))
+        status = _structured(value.get("status"), TurnStatus) or TurnStatus.FAILED
+        if (turn := self.begun.get(turn_id)) is None:
+            return
+        if status is not TurnStatus.COMPLETED:
+            self._leave_unanswered(turn, status.value)
+        self._update(attrs.evolve(turn, status=status))
 
     def _end_step(self, turn_id: str, value: Mapping[str, Any]) -> None:
         last, outcome = self.last_turn, _structured(value, StepOutcome)
@@ -253,7 +292,9 @@ class _Facts:
         self._update(attrs.evolve(last, pipeline=value.get("pipeline"), steps=ordered))
 
     def _update(self, turn: LastTurn) -> None:
-        self.last_turn = self.begun[turn.turn_id] = turn
+        self.begun[turn.turn_id] = turn
+        if self.last_turn is not None and self.last_turn.turn_id == turn.turn_id:
+            self.last_turn = turn
 
     def _mark(self, value: Mapping[str, Any]) -> None:
         self.sequence = max(self.sequence, _number(value, "sequence"))

@@ -33,8 +33,8 @@ def carry_out(hosted: HostedSession, command: HostCommand) -> bool:
         return False
     turn = hosted.session._opened.running()
     match command:
-        case CancelTurn(grace):
-            return turn is not None and turn.context.control.cancel("cancelled", grace)
+        case CancelTurn(grace, after_batch):
+            return turn is not None and turn.context.control.cancel("cancelled", grace, after_batch=after_batch)
         case SteerTurn(user_input):
             if turn is None:
                 return False

@@ -119,7 +119,8 @@ class Guard:
         if slot.actor is not None:
             graceful = lifetime.forced is None
             reason = lifetime.forced or "agent_shutdown"
-            post(slot.actor.box, CloseSession(graceful, reason, lifetime.shutdown_grace, None))
+            grace = math.inf if lifetime.shutdown_grace is None and not graceful else lifetime.shutdown_grace
+            post(slot.actor.box, CloseSession(graceful, reason, grace, None))
 
     def _leave(self) -> None:
         post(self.box, Shutdown())
@@ -128,7 +129,8 @@ class Guard:
         if self._slot is not None and self._slot.actor is not None:
             # Directly, not by a message: a message would be handled a scheduling pass later, and the forced shutdown
             # counts from now.
-            self._slot.actor.stop(self.runtime.lifetime.forced or "host_cancelled")
+            # No grace of the turn's: tools have that of the shutdown, whatever a cancel would give them.
+            self._slot.actor.stop(self.runtime.lifetime.forced or "host_cancelled", math.inf)
 
     @enable_ki_protection
     async def _session(self, slot: _Slot) -> None:

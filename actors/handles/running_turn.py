@@ -55,18 +55,20 @@ class RunningTurn:
         return self._turn.context.control.status
 
     @enable_ki_protection
-    def cancel(self, *, grace: float | None = None) -> bool:
+    def cancel(self, *, grace: float | None = None, after_batch: bool = False) -> bool:
         """Stop the turn: the stream at once, what has not started is skipped, what runs finishes (semantics 6.1).
 
         Synopsis::
 
             turn.cancel()               # running tools and hooks finish, within their own time-outs
             turn.cancel(grace=2.5)      # ... or are cut after 2.5 seconds; their outcome is unknown then
+            turn.cancel(after_batch=True)       # calls that wait in line run, too; no further request is sent
 
         Sync, idempotent, callable from any task of the run. A later grace only ever tightens.
 
         Args:
-            grace: seconds until running tools and hooks are cut. 0 cuts at once, None never.
+            grace: seconds until running tools and hooks are cut. 0 cuts at once. None: ``cancel_grace_ms``, else never.
+            after_batch: let all calls of the running batch come to their end. A later cancel without it skips them.
 
         Returns:
             Whether the outcome is *cancelled*. False: it was decided before; the turn may still be on its way out.
@@ -76,7 +78,7 @@ class RunningTurn:
             WrongTrioRun: called outside the run that the turn belongs to.
         """
         check_run(self._token, "a turn")
-        return self._turn.cancel("cancelled", check_grace(grace))
+        return self._turn.cancel("cancelled", check_grace(grace), after_batch=after_batch)
 
     @enable_ki_protection
     def steer(self, input: UserInput | Content) -> bool:

@@ -140,7 +140,9 @@ class SessionActor:
             user_input, steps = self._unfinished()
         turn_id = new_id()
         stream = EventStream(state.session_id, turn_id, state.numbering, state.setup.config.event_buffer)
-        control = TurnControl(StopClock(state.setup.config.hook_timeout_ms / 1000), stream.open_gate)
+        config = state.setup.config
+        default_grace = None if config.cancel_grace_ms is None else config.cancel_grace_ms / 1000
+        control = TurnControl(StopClock(config.hook_timeout_ms / 1000), stream.open_gate, default_grace=default_grace)
         desk = TurnContext(
             turn_id,
             runtime.lifetime,

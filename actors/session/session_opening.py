@@ -121,6 +121,8 @@ def _restore(actor: SessionActor, resumed: Resumed, events: Sequence[SessionEven
         if (refusal.provider, refusal.model) == (str(state.setup.provider.id), state.setup.model.id):
             for message in refusal.messages:
                 state.journal.transcript.refuse_content(message)
+    for left, cause in resumed.unanswered:
+        state.journal.transcript.note_unanswered(left, cause)
     state.numbering.last = resumed.next_sequence - 1
     state.turns = resumed.turns
     state.usage = resumed.usage

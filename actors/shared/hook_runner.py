@@ -7,6 +7,7 @@ may take once a stop was asked for, by the stop clock it runs under.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import attrs
@@ -38,13 +39,13 @@ class HookRunner:
     registry: HookRegistry
     lifetime: Lifetime
 
-    async def before(self, event: E, clock: StopClock) -> HookOutcome[E]:
+    async def before(self, event: E, clock: StopClock, stopped: Callable[[], bool] | None = None) -> HookOutcome[E]:
         """Run the handlers of a hook that may refuse. A handler that raises or is cut refuses: it fails closed.
 
-        None starts after a stop: what it would decide about does not happen.
+        None starts after a stop, or once ``stopped`` says so: what it would decide about does not happen.
         """
         for tap in self.registry.taps(type(event)):
-            if clock.stopping:
+            if clock.stopping if stopped is None else stopped():
                 break
             with clock.hook():
                 try:

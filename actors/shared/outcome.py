@@ -107,9 +107,14 @@ class TurnControl:
     outcome: TurnStatus | None = None  # what is decided in this state, looked up once: it is asked for at each delta
     reason: str = ""
     error: AgentError | None = None
+    default_grace: float | None = None
+    """Seconds that a cancel without a grace gives. None: it cuts nothing."""
+    batch_goes_on: bool = False
+    """Cancelled, but the calls of the last response may all run (``after_batch``)."""
     steering: list[UserInput] = attrs.Factory(list)
     _shown: AsyncValue[TurnStatus] | None = None  # made for the first who waits for a status
-    _scopes: dict[trio.CancelScope, None] = attrs.Factory(dict)
+    _scopes: dict[trio.CancelScope, bool] = attrs.Factory(dict)
+    """The scopes around what a cancel ends; whether they are a batch's, which may go on."""
 
     def _take(self, happened: TurnInput) -> bool:
         """Go where the table leads. Whether that is another state."""
@@ -135,6 +140,11 @@ class TurnControl:
     def stopping(self) -> bool:
         """Whether nothing new may start."""
         return self.outcome is not None
+
+    @property
+    def batch_stopped(self) -> bool:
+        """Whether no further call of the running batch may start."""
+        return self.stopping and not (self.batch_goes_on and trio.current_time() < self.clock.stop.cut_at)
 
     def start(self) -> None:
         """The turn leaves the queue."""
@@ -166,13 +176,18 @@ class TurnControl:
             self.error = error
         return self.outcome is TurnStatus.FAILED
 
-    def cancel(self, reason: str, grace: float | None = None) -> bool:
+    def cancel(self, reason: str, grace: float | None = None, *, after_batch: bool = False) -> bool:
         """Decide *cancelled*, if nothing is decided, and bound what still runs. Whether the outcome is cancelled."""
         if self._take(TurnInput.CANCEL):
             self.reason = reason
+            self.batch_goes_on = after_batch
+        elif not after_batch:
+            self.batch_goes_on = False
+        grace = self.default_grace if grace is None else grace
         # Whatever the outcome: also a stream that has said all, but does not close, is left now.
-        for scope in self._scopes:
-            scope.cancel(f"the turn was stopped: {reason}")
+        for scope, of_batch in self._scopes.items():
+            if not (of_batch and self.batch_goes_on):
+                scope.cancel(f"the turn was stopped: {reason}")
         # Before the clock: from now on nothing of the turn may wait for a reader, who may be the very task that
         # cancels.
         self.open_gate()
@@ -186,20 +201,21 @@ class TurnControl:
         """
         if self._take(TurnInput.LOSE):
             self.error = error
+        self.batch_goes_on = False
         for scope in self._scopes:
             scope.cancel("the session has another owner")
         self.open_gate()
         self.clock.ask(0)
 
     @contextmanager
-    def interruptible(self) -> Iterator[trio.CancelScope]:
-        """Around what a cancel ends at once: a stream, a wait, submitting a job."""
+    def interruptible(self, *, of_batch: bool = False) -> Iterator[trio.CancelScope]:
+        """Around what a cancel ends at once: a stream, a wait, submitting a job (``of_batch``)."""
         with trio.CancelScope() as scope:
-            if self.outcome is TurnStatus.CANCELLED:
+            if self.outcome is TurnStatus.CANCELLED and not (of_batch and self.batch_goes_on):
                 # A scope that is opened after the stop must not begin to wait: the loop may be anywhere between two of
                 # them.
                 scope.cancel(f"the turn was stopped: {self.reason}")
-            self._scopes[scope] = None
+            self._scopes[scope] = of_batch
             try:
                 yield scope
             finally:

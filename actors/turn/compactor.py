@@ -111,7 +111,7 @@ class Compactor:
         through = context.journal.next_seq - 1
         transcript.replace(messages)
         after = transcript.meter.estimate(context.system, tools)
-        record = CompactionRecord(kind, before, after, through, messages)
+        record = CompactionRecord(kind, before, after, through, messages, transcript.unanswered)
         context.journal.append_metadata("compaction", record.to_value())
         # The provider's prompt cache is lost in any case: the moment to let the stable part change.
         self.state.rebuild()

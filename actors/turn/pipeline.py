@@ -67,7 +67,9 @@ class PipelineRun:
         """The step's output, or why its last try failed."""
         left = step.retries
         while True:
-            context.journal.append(UserMessage(prompt))
+            # A try before this one may have ended before the model answered: its prompt then stands there already.
+            if (message := UserMessage(prompt)) != context.journal.transcript.newest:
+                context.journal.append(message)
             try:
                 return await AgentLoop(context, assignment, compactor).run()
             except AgentError as error:

@@ -104,7 +104,7 @@ class ToolBatch:
     async def _prepare(self, index: int) -> None:
         """All that comes before a call is stored as started: it is refused, or ready."""
         entry = self.ledger.entries[index]
-        if self.context.control.stopping:
+        if self.context.control.batch_stopped:
             return
         refused = forbidden(
             entry.call,
@@ -115,7 +115,7 @@ class ToolBatch:
         )
         if refused is None:
             refused = await self._ask_hooks(entry)
-        if self.context.control.stopping:
+        if self.context.control.batch_stopped:
             return
         if refused is not None:
             await self._refuse(entry, refused)
@@ -127,7 +127,7 @@ class ToolBatch:
         """Start what is ready, and announce what has ended, until nothing is left to wait for."""
         pool = self.context.pool
         while True:
-            startable = bool(self._ready) and pool.open and not self.context.control.stopping
+            startable = bool(self._ready) and pool.open and not self.context.control.batch_stopped
             if startable and pool.free:
                 await self._start(pool.free)
             elif self._ended:
@@ -135,7 +135,7 @@ class ToolBatch:
             elif self._running or self._asking:
                 await self._news.park()
             elif startable:
-                with self.context.control.interruptible():
+                with self.context.control.interruptible(of_batch=True), self.context.control.clock.cut():
                     await pool.wait_free()
             else:
                 return
@@ -152,7 +152,7 @@ class ToolBatch:
             await context.flush()
         except AgentError as error:
             await self._storage_failed(error)
-        if context.control.stopping or not context.pool.open:
+        if context.control.batch_stopped or not context.pool.open:
             return
         for entry in group:
             if entry.variables is None:
@@ -231,7 +231,8 @@ class ToolBatch:
             session_id=context.journal.session_id,
             turn_id=context.turn_id,
         )
-        outcome = await context.hooks.before(event, context.control.clock)
+        # While the batch may go on after a stop, so must what guards its calls.
+        outcome = await context.hooks.before(event, context.control.clock, lambda: context.control.batch_stopped)
         if outcome.abort is not None:
             return aborted(outcome.abort, outcome.error, context.config.notices)
         entry.call = attrs.evolve(call, arguments=outcome.event.arguments)
@@ -248,5 +249,6 @@ class ToolBatch:
 
     async def _storage_failed(self, error: AgentError) -> None:
         # Not raised: siblings that run go on. The turn reports an error that decided its outcome at its end.
+        self.context.control.batch_goes_on = False
         if not self.context.control.fail(error):
             await self.context.emit_error(error)

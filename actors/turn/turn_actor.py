@@ -7,6 +7,7 @@ terminal event, also when the shield itself has expired or an actor has crashed.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 
 import attrs
@@ -59,14 +60,14 @@ class Turn:
         self.context.journal.skip_told_failure()
         self.context.control.start()
 
-    def cancel(self, reason: str, grace: float | None = None) -> bool:
+    def cancel(self, reason: str, grace: float | None = None, *, after_batch: bool = False) -> bool:
         """Stop the turn. Sync, any task. One that waits in the queue ends here and hands its input back.
 
         Whether the outcome is cancelled.
         """
         # Read before the state changes: a turn that never left the queue has no task that could end it.
         queued = self.context.control.state is TurnState.QUEUED
-        cancelled = self.context.control.cancel(reason, grace)
+        cancelled = self.context.control.cancel(reason, grace, after_batch=after_batch)
         if queued:
             self._announced = self._closed = True
             self._end((self.user_input,))
@@ -194,7 +195,7 @@ class Turn:
 
     async def _close_log(self) -> None:
         if self.context.control.outcome is None:
-            self.context.control.cancel("host_cancelled")
+            self.context.control.cancel("host_cancelled", math.inf)
         await self._report_late()
         self._post_end()
         try:
@@ -217,6 +218,9 @@ class Turn:
         self._closed = True
         self._marked = self.state.numbering.last + 1
         control = self.context.control
+        if self._input_kept and not control.committed:
+            status = control.outcome or TurnStatus.CANCELLED
+            self.context.journal.transcript.leave_unanswered(status.value)
         self.context.journal.append_metadata(
             "turn_ended",
             {
@@ -234,7 +238,7 @@ class Turn:
         control = self.context.control
         # Only when the shield itself expired, or an actor crashed, before the turn decided anything.
         if control.outcome is None:
-            control.cancel("host_cancelled")
+            control.cancel("host_cancelled", math.inf)
         if not self._announced:
             self._announce()
         if not self._closed:

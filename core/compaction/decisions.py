@@ -124,6 +124,8 @@ class CompactionRecord:
     after: int
     through_seq: int
     messages: tuple[Message, ...]
+    unanswered: tuple[tuple[int, str], ...] = ()
+    """Which of them a turn left without an answer, by index, and why."""
 
     def to_value(self) -> dict[str, Any]:
         """The record as JSON data, the value of the Metadata key ``compaction``."""

@@ -31,11 +31,15 @@ UNSEEN_IMAGE = "[Image left out: this model takes no images]"
 
 @attrs.define(eq=False)
 class Derivation:
-    """The messages of requests to models of these capabilities. ``refused`` messages are known by identity."""
+    """The messages of requests to models of these capabilities.
+
+    ``refused`` messages are known by identity, and so are the last ones of turns that said nothing (``unanswered``).
+    """
 
     _notices: Notices
     _capabilities: ModelCapabilities
     _refused: Mapping[int, Message]
+    _unanswered: Mapping[int, tuple[Message, str]]
     _items: list[Message] = attrs.field(factory=list, init=False)
     _taken: int = attrs.field(default=0, init=False)
     _interrupted: AssistantMessage | None = attrs.field(default=None, init=False)  # its note is still due
@@ -49,6 +53,7 @@ class Derivation:
             if self._noted_last is not None and _belongs(source[self._taken], self._noted_last):
                 self._begin_anew()  # more of an interrupted response came after all: its note moves behind it
             for index in range(self._taken, len(source)):
+                self._answer(source[index - 1] if index else None, source[index])
                 self._take(source[index])
             self._taken = len(source)
             self._noted_last = self._interrupted
@@ -58,6 +63,12 @@ class Derivation:
 
     def _begin_anew(self) -> None:
         self._items, self._taken, self._interrupted = [], 0, None
+
+    def _answer(self, before: Message | None, message: Message) -> None:
+        """The note of a turn that said nothing, once the next turn has begun: no user message follows another."""
+        if id(before) in self._unanswered and isinstance(message, UserMessage | SystemMessage):
+            _, cause = self._unanswered[id(before)]
+            self._items.append(AssistantMessage((TextBlock(_note_of(cause, self._notices)),)))
 
     def _take(self, message: Message) -> None:
         if self._interrupted is not None and not _belongs(message, self._interrupted):
@@ -86,7 +97,11 @@ class Derivation:
 
 def note_of(message: AssistantMessage, notices: Notices) -> str:
     """The note that follows an incomplete message. One without a cause is a cancelled one of an older log."""
-    return notices.failed_message if message.cause in ("failed", "crashed") else notices.interrupted_message
+    return _note_of(message.cause, notices)
+
+
+def _note_of(cause: str | None, notices: Notices) -> str:
+    return notices.failed_message if cause in ("failed", "crashed") else notices.interrupted_message
 
 
 def holds_attachment(message: Message) -> TypeGuard[UserMessage]:

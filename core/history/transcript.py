@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from ...messages.history import Message
+from ...messages.history import Message, SystemMessage, UserMessage
 from ...messages.text import clean_value
 from ..config import Notices
 from ..ports.protocols import ModelCapabilities
@@ -37,6 +37,8 @@ class Transcript:
     _check: SendabilityCheck = attrs.field(factory=SendabilityCheck, init=False)
     _broken: bool = attrs.field(default=False, init=False)
     _refused: dict[int, Message] = attrs.field(factory=dict, init=False)  # by identity
+    # By identity, with the message, which keeps the id from coming again.
+    _unanswered: dict[int, tuple[Message, str]] = attrs.field(factory=dict, init=False)
     _derivations: dict[tuple[bool, bool], Derivation] = attrs.field(factory=dict, init=False)
 
     def append(self, message: Message) -> Message:
@@ -55,13 +57,18 @@ class Transcript:
         """What was appended, neutral. A view: later appends do not show in it."""
         return ListView(self._log)
 
+    @property
+    def newest(self) -> Message | None:
+        """The message that was appended last."""
+        return self._log[-1] if self._log else None
+
     def requests(self, capabilities: ModelCapabilities) -> Sequence[Message]:
         """What a request to a model of these capabilities carries now. Read-only, always sendable (semantics 5)."""
         if self._broken or self._check.unanswered:
             self._repair()
         key = (capabilities.system_messages, capabilities.vision)
         if key not in self._derivations:
-            self._derivations[key] = Derivation(self.notices, capabilities, self._refused)
+            self._derivations[key] = Derivation(self.notices, capabilities, self._refused, self._unanswered)
         return self._derivations[key].view(self._sendable)
 
     def refuse_content(self, which: int | Message | None = None) -> tuple[Message, ...]:
@@ -86,6 +93,24 @@ class Transcript:
             self._refused.pop(id(message), None)
         self._derivations.clear()
 
+    def leave_unanswered(self, cause: str) -> None:
+        """A turn ended. If nothing was said or called in it, requests answer it with the note of its cause."""
+        for message in reversed(self._log):
+            if isinstance(message, UserMessage):
+                self.note_unanswered(self._log[-1], cause)
+            if not isinstance(message, SystemMessage):
+                return
+
+    def note_unanswered(self, message: Message, cause: str) -> None:
+        """From now on requests put the note of ``cause`` behind this message of history, if a new turn follows it."""
+        self._unanswered[id(message)] = (message, cause)
+
+    @property
+    def unanswered(self) -> tuple[tuple[int, str], ...]:
+        """The messages that a turn left without an answer, by their index in history, and why."""
+        found = ((index, self._unanswered.get(id(message))) for index, message in enumerate(self._log))
+        return tuple((index, entry[1]) for index, entry in found if entry is not None)
+
     def replace(self, messages: Iterable[Message]) -> None:
         """History was compacted: these messages stand for all of it. Views handed out before keep what they show."""
         self._log = []
@@ -98,6 +123,7 @@ class Transcript:
         # By identity, which is safe only while the dict holds the messages: ids of freed objects come again.
         kept = {id(self.append(message)) for message in messages}
         self._refused = {key: message for key, message in self._refused.items() if key in kept}
+        self._unanswered = {key: entry for key, entry in self._unanswered.items() if key in kept}
 
     def _refusable(self) -> list[Message]:
         return [message for message in self._log if holds_attachment(message)]

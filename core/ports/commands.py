@@ -15,7 +15,9 @@ class CancelTurn:
     """Cancel the running turn, as ``turn.cancel(grace=...)`` does."""
 
     grace: float | None = None
-    """Seconds until running tools and hooks are cut; None: they finish within their own time-outs."""
+    """Seconds until running tools and hooks are cut. None: ``cancel_grace_ms``, else never."""
+    after_batch: bool = False
+    """Let all calls of the running batch come to their end, those in line too."""
 
 
 @attrs.frozen

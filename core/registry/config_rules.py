@@ -45,6 +45,9 @@ def config_problems(config: Any) -> Iterator[AgentError]:
         return
     yield from _text_problems(config)
     yield from _limit_problems(config)
+    grace = config.cancel_grace_ms
+    if grace is not None and (not _is_int(grace) or grace < 0):
+        yield _problem("cancel_grace_ms", grace, "0 or a positive integer, or None")
     if not _is_number(config.compact_threshold) or not 0 < config.compact_threshold <= 1:
         yield _problem("compact_threshold", config.compact_threshold, "a number above 0, at most 1")
     yield from _sampling_problems(config)

@@ -21,8 +21,8 @@ async def test_the_code_of_the_guide_runs(autojump_clock: Any) -> None:
     """All blocks together are one program: its profiles build, its pipeline goes on after a failure, it is told."""
     told: dict[str, Any] = {}
     exec("\n".join(re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)), told)
-    refusal = youyou.ProviderError("gone", retryable=False)
-    rounds = [say("moon and sun"), [refusal], say("tides"), calls(
+    broken_off = [youyou.TextDelta("ti"), youyou.StreamInterrupted("gone", retryable=True)]
+    rounds = [say("moon and sun"), broken_off, say("tides"), calls(
         youyou.ToolCall("1", "concept_cards", {"concepts": ["tide"]})), say("made")]  # fmt: skip
     provider = StrictProvider(rounds)
     builder = AgentBuilder(AgentConfig("scripted")).register_model_provider(provider)
@@ -40,6 +40,25 @@ async def test_the_code_of_the_guide_runs(autojump_clock: Any) -> None:
     )
     assert ["study", "exam", "cards"] == [profile["id"] for profile in shown]
     assert ["outline", "concept_cards"] == [tool["name"] for tool in shown[1]["tools"]]
+
+
+@pytest.mark.parametrize(("retryable", "requests"), [(False, 1), (True, 4)])
+async def test_the_loop_of_the_guide_ends_when_the_failure_does_not(
+    retryable: bool, requests: int, autojump_clock: Any
+) -> None:
+    """A key that was revoked, a server that stays away."""
+    told: dict[str, Any] = {}
+    exec("\n".join(re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)), told)
+    gone = youyou.ProviderError("gone", retryable=retryable)
+    provider = StrictProvider([[gone]] * 10)
+    builder = AgentBuilder(AgentConfig("scripted", retry=youyou.RetryPolicy(attempts=1)))
+    builder.register_model_provider(provider).register_tool(told["outline"]).register_tool(told["concept_cards"])
+    for profile in (told["study"], told["exam"], told["cards"]):
+        builder.register_profile(profile)
+    async with builder.build() as agent:
+        result = await told["make_cards"](agent)
+
+    assert ("failed", requests) == (result.status, len(provider.requests))
 
 
 @pytest.mark.parametrize("name", ["profiles.md"])
