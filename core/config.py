@@ -125,8 +125,8 @@ class AgentConfig:
     shutdown_grace_ms: int = 5_000
     """Milliseconds that tools, hooks and streams still have after the host is cancelled."""
     cancel_grace_ms: int | None = None
-    """Milliseconds that running tools and hooks still have after a stop that names no grace: a ``cancel()``, ``close()`` or
-    ``shutdown()``. None: they finish within their own time-outs.
+    """Milliseconds that running tools and hooks still have after a ``cancel()``, ``close()`` or ``shutdown()`` without
+    a grace of its own. None: they finish within their own time-outs.
     """
     closing_ms: int = 2_000
     """Milliseconds after the grace to close history, flush it and shut plugins down."""

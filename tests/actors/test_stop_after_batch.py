@@ -162,7 +162,7 @@ async def test_a_cancel_without_a_grace_gives_that_of_the_configuration(conversa
 
 @pytest.mark.parametrize("way", ["close", "shutdown", "turn's block", "session's block"])
 async def test_closing_and_leaving_give_that_grace_too(conversation, way, autojump_clock):
-    """Every stop that is no cancellation of the host's."""
+    """Every stop but a cancellation of the host's."""
     conversation.configure(cancel_grace_ms=2_000)
     conversation.tool("write", takes=60.0, mutating=True)
     conversation.says(calls("write"))
