@@ -1,4 +1,4 @@
-"""What tests of every folder share."""
+"""What tests of every folder share: the stage (see ``stage.py``), and Python's own handler for SIGINT."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+
+pytest_plugins = ["stage"]
 
 
 @pytest.fixture
