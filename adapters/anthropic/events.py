@@ -105,7 +105,7 @@ class MessageTranslator:
         match event.get("type") or item.name:
             case "message_start":
                 yield from self._message(event.get("message"))
-            case "message" if item.whole:
+            case "message" if item.whole or not self._blocks:
                 yield from self._message(event)
                 yield from self._close_all()
             case "content_block_start":
@@ -139,6 +139,8 @@ class MessageTranslator:
         if isinstance(message, dict):
             self._count(message.get("usage"))
             content = message.get("content")
+            if isinstance(content, str):
+                content = [{"type": "text", "text": content}]
             for place, block in enumerate(content if isinstance(content, list) else ()):
                 if isinstance(block, dict):
                     yield from self._start(place, block)

@@ -11,7 +11,6 @@ id with each piece; so a piece that begins a call is also known by what it bring
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +19,7 @@ import attrs
 
 from ...messages.chat import ToolCallDelta
 from ...messages.history import ToolCall
-from ..wire.conversation import tool_call
+from ..wire.conversation import argument_text, tool_call
 from ..wire.origin import Origin
 
 _SIGNS = re.compile(r'[{}\[\]"\\]')
@@ -97,7 +96,7 @@ class Calls:
         function = piece.get("function")
         function = function if isinstance(function, dict) else piece
         id, name = _text(piece.get("id")), _text(function.get("name"))
-        arguments = _arguments(function.get("arguments"))
+        arguments = argument_text(function.get("arguments"))
         call = self._call_of(_index(piece.get("index")), id, name)
         call.id, call.name = call.id or id, call.name or name
         if id:
@@ -148,10 +147,3 @@ def _index(value: object) -> int | None:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _arguments(value: object) -> str:
-    """A piece of the text; some servers send the object that the text would hold."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -6,7 +6,6 @@ event alone. It comes out once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -26,7 +25,7 @@ from ...messages.chat import (
 from ...messages.errors import AgentError
 from ...messages.text import clean_text
 from ..wire.body import Item, not_an_answer
-from ..wire.conversation import tool_call
+from ..wire.conversation import argument_text, tool_call
 from ..wire.errors import Failure, details_of, judge, stream_failure, words_of
 from ..wire.origin import Origin
 from ..wire.stop import good_end, stop_reason
@@ -35,6 +34,7 @@ from .usage import usage_of
 API = "openai-responses"
 _TEXT = ("response.output_text.delta", "response.refusal.delta")
 _REASONING = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta", "response.reasoning.delta")
+_TEXT_DONE = ("response.output_text.done", "response.refusal.done")
 _ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done")
 # Items that only the server understands and wants back; what else it made by itself is not ours to return.
 _KEPT = ("type", "id", "summary", "content", "encrypted_content")
@@ -55,6 +55,11 @@ class _Told:
     def untold(self) -> str:
         """What deltas told of an item that says nothing itself."""
         return "".join(self.pieces)[len("".join(self.items)) :]
+
+    def late(self, text: str) -> str:
+        """A text that is told when it is done: what of it no delta told."""
+        untold = self.untold()
+        return self.piece(text[len(untold) :]) if text.startswith(untold) else ""
 
     def rest(self, text: str) -> str:
         """An item's whole text: what of it no delta told."""
@@ -86,6 +91,7 @@ class ResponsesTranslator:
     _reasoning: _Told = attrs.field(factory=_Told)
     _output: list[dict[str, Any]] = attrs.field(factory=list)
     _seen: set[str] = attrs.field(factory=set)
+    _asked: set[tuple[str, str]] = attrs.field(factory=set)
     _open: dict[str, _Call] = attrs.field(factory=dict)
     _done: int = 0
     _called: bool = False
@@ -116,12 +122,18 @@ class ResponsesTranslator:
             case {"delta": str() as text} if kind in _TEXT and text:
                 self._refused |= "refusal" in kind
                 yield TextDelta(self._text.piece(text))
+            case {"text": str() as text} | {"refusal": str() as text} if kind in _TEXT_DONE:
+                self._refused |= "refusal" in kind
+                if rest := self._text.late(text):
+                    yield TextDelta(rest)
             case {"delta": str() as text} if kind in _REASONING and text:
                 yield ReasoningDelta(self._reasoning.piece(text))
             case {"item": dict() as made} if kind == "response.output_item.added":
                 yield from self._added(event, made)
             case {"delta": delta} if kind == "response.function_call_arguments.delta":
                 yield from self._grow(event, delta)
+            case {"arguments": arguments} if kind == "response.function_call_arguments.done":
+                yield from self._arguments(event, arguments)
             case {"item": dict() as made} if kind == "response.output_item.done":
                 yield from self._item(made, event)
             case _ if kind in _ENDS:
@@ -141,7 +153,7 @@ class ResponsesTranslator:
             yield Progress()
 
     def _grow(self, event: dict[str, Any], delta: object) -> Iterator[ChatEvent]:
-        text = delta if isinstance(delta, str) else _json(delta)
+        text = argument_text(delta)
         call = next((self._open[name] for name in _names_of(event, {}) if name in self._open), None)
         if call is None:
             yield Progress()  # of a call that was not announced: it is told in whole when its item is done
@@ -149,11 +161,18 @@ class ResponsesTranslator:
         call.pieces.append(text)
         yield ToolCallDelta(call.call_id, call.name or None, text)
 
+    def _arguments(self, event: dict[str, Any], given: object) -> Iterator[ChatEvent]:
+        """The whole text of a call's arguments: what its deltas told is a part of it, or nothing."""
+        call = next((self._open[name] for name in _names_of(event, {}) if name in self._open), None)
+        if call is not None and not call.pieces and (text := argument_text(given)):
+            call.pieces.append(text)
+            yield ToolCallDelta(call.call_id, call.name or None, text)
+
     def _item(self, item: dict[str, Any], event: dict[str, Any]) -> Iterator[ChatEvent]:
         """An item that is done; one that was told before is ignored."""
         # Where the server neither names nor counts its items, they are taken to come in order.
         names = _names_of({"output_index": self._done, **event}, item)
-        if self._seen & names:
+        if (known := self._seen & names) and not self._is_another_call(item, known):
             return
         self._seen |= names
         self._done += 1
@@ -165,12 +184,18 @@ class ResponsesTranslator:
             case "reasoning":
                 yield from self._reasoning_item(item)
 
+    def _is_another_call(self, item: dict[str, Any], known: set[str]) -> bool:
+        """Whether an item shares no more than its call id with an earlier one, and asks for something else."""
+        if item.get("type") != "function_call" or known != {_text_of(item.get("call_id"))}:
+            return False
+        return (_text_of(item.get("name")), argument_text(item.get("arguments"))) not in self._asked
+
     def _function_call(self, item: dict[str, Any], names: set[str]) -> Iterator[ChatEvent]:
         call = next((self._open[name] for name in names if name in self._open), _Call("", ""))
         for name in [name for name, other in self._open.items() if other is call]:
             del self._open[name]
-        given = item.get("arguments")
-        text = given if isinstance(given, str) else "" if given is None else _json(given)
+        text = argument_text(item.get("arguments"))
+        self._asked.add((_text_of(item.get("name")), text))
         self._called = True
         self._output.append({"type": "function_call", **_string(item, "namespace")})
         call_id = call.call_id or _text_of(item.get("call_id")) or _text_of(item.get("id"))
@@ -218,7 +243,7 @@ class ResponsesTranslator:
         self._called |= bool(still_open)
         reason = self._stop_reason(self._response or {})
         if reason is StopReason.ERROR:
-            yield ChatError(f"the server ended the response as {(self._response or {}).get('status')!r}")
+            yield ChatError(f"the server ended the response as {' '.join(_words_of_the_end(self._response or {}))}")
             return
         for call in still_open:
             self._output.append({"type": "function_call"})
@@ -256,12 +281,16 @@ def _string(item: dict[str, Any], name: str) -> dict[str, str]:
     return {name: value} if isinstance(value, str) and value else {}
 
 
+def _words_of_the_end(response: dict[str, Any]) -> Iterator[str]:
+    """The status, and the reason where there is one."""
+    yield repr(response.get("status"))
+    details = response.get("incomplete_details")
+    if isinstance(details, dict) and details.get("reason"):
+        yield f"({details['reason']!r})"
+
+
 def _text_of(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _failure(event: dict[str, Any]) -> AgentError:

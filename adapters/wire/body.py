@@ -75,7 +75,7 @@ class Body:
     @property
     def empty(self) -> bool:
         """Whether nothing at all came."""
-        return self._form is _Form.UNKNOWN and not self._held
+        return not self._held
 
     def feed(self, chunk: bytes) -> Iterator[Found]:
         """Take more bytes; what they complete.

@@ -12,6 +12,7 @@ them apart. Pure, knows no API, never repairs: what it is given is sendable.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
@@ -151,6 +152,13 @@ def tool_call(call_id: str, name: str, text: str, provider_data: Any = None) -> 
     except (msgspec.MsgspecError, ValueError, RecursionError):
         pass  # no JSON, or nested deeper than a message may be
     return ToolCall(call_id, name, {}, raw_arguments=text, provider_data=provider_data)
+
+
+def argument_text(value: object) -> str:
+    """Arguments, or a piece of them, as a text; some servers send the object that the text would hold."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def json_text(value: Any) -> str:

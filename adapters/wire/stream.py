@@ -164,6 +164,9 @@ class SdkStream:
             self._ready.extend(self._translator.feed(item))
             # Counted from the declared end, and again from whatever still comes of the answer after it.
             if self._translator.declared and (self._until == math.inf or len(self._ready) > before):
+                if self._until == math.inf and len(self._ready) == before:
+                    # The wait that begins is not silence of the model, which the runtime counts from what it was told.
+                    self._ready.append(Progress())
                 self._until = trio.current_time() + END_SECONDS
         elif (
             isinstance(item.value, list) and item.whole and (error := stream_failure({"error": item.value})) is not None

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
-import httpx2
 import pytest
-from anthropic import AsyncAnthropic
-from openai import AsyncOpenAI
-from youyou.adapters.anthropic import AnthropicProvider
-from youyou.adapters.openai import OpenAIProvider
 from youyou.messages.chat import ChatError, ChatEvent, Done, ReasoningDelta, StopReason, TextDelta, TokenUsage
 from youyou.messages.errors import AgentError, ErrorCode
 from youyou.messages.history import ToolCall
 
-SIZES = (1 << 20, 1, 7, 4096)
+from .dialects import sse
+
 DONE = "data: [DONE]\n\n"
 ACT = {"type": "tool_use", "id": "t", "name": "act", "input": {}}
 ROCKET = "\U0001f680"
-
-
-def sse(value: Any) -> str:
-    return f"data: {json.dumps(value)}\n\n"
 
 
 def chunk(delta: Any = None, finish: Any = None, **more: Any) -> str:
@@ -37,6 +28,10 @@ def piece(arguments: Any, **more: Any) -> dict[str, Any]:
 
 def completed(**response: Any) -> str:
     return sse({"type": "response.completed", "response": {"status": "completed", **response}})
+
+
+def item(value: Any) -> str:
+    return sse({"type": "response.output_item.done", "item": value})
 
 
 def message(text: str) -> dict[str, Any]:
@@ -204,9 +199,148 @@ RESPONSES: dict[str, tuple[str, Expected]] = {
         says("Hi", how=StopReason.CONTENT_FILTER),
     ),
     "a whole answer as JSON": (json.dumps({"status": "completed", "output": [message("Hi")]}), says("Hi")),
+    "content as a text": (item({"type": "message", "content": "Hi"}) + completed(), says("Hi")),
+    "parts of another kind": (
+        item({"type": "message", "content": [None, {"type": "image"}, {"type": "output_text", "text": "Hi"}]})
+        + completed(),
+        says("Hi"),
+    ),
+    "text told only when it is done": (
+        sse({"type": "response.output_text.done", "text": "Hi"}) + completed(),
+        says("Hi"),
+    ),
+    "text told by deltas and when it is done": (
+        sse({"type": "response.output_text.delta", "delta": "H"})
+        + sse({"type": "response.output_text.done", "text": "Hi"})
+        + item(message("Hi"))
+        + completed(output=[message("Hi")]),
+        says("Hi"),
+    ),
+    "thoughts told only at the end": (
+        completed(output=[{"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}, message("Hi")]),
+        says("Hi", thinks="hm"),
+    ),
+    "calls without ids and places": (
+        "".join(item({"type": "function_call", **call["function"]}) for call in TWO) + completed(),
+        says("", *CALLED),
+    ),
+    "one id for two calls": (
+        "".join(item({"type": "function_call", "call_id": "c", **call["function"]}) for call in TWO)
+        + completed(output=[{"type": "function_call", "call_id": "c", **call["function"]} for call in TWO]),
+        says("", *CALLED),
+    ),
+    "a call told twice": (
+        item({"type": "function_call", "call_id": "c", **TWO[0]["function"]}) * 2 + completed(),
+        says("", CALLED[0]),
+    ),
+    "arguments told only when they are done": (
+        sse({"type": "response.output_item.added", "item": {"type": "function_call", "id": "f", "name": "act"}})
+        + sse({"type": "response.function_call_arguments.done", "item_id": "f", "arguments": '{"a":"one"}'})
+        + completed(),
+        says("", CALLED[0]),
+    ),
+    "arguments as an object": (
+        item({"type": "function_call", "call_id": "c", "name": "act", "arguments": {"a": "one"}}) + completed(),
+        says("", CALLED[0]),
+    ),
+    "arguments nested too deep": (
+        item({"type": "function_call", "call_id": "c", "name": "act", "arguments": NESTED}) + completed(),
+        says("", ("act", NESTED)),
+    ),
+    "noise of every kind": (
+        "\ufeff: hi\n\ndata\n\nevent: ping\ndata:\n\nid: 4\nretry: 9\n\ndata: null\n\ndata: []\n\n"
+        + sse({"type": "response.created"}) * 2
+        + sse({"type": "response.output_item.added", "item": None})
+        + sse({"type": "response.output_text.delta", "delta": "Hi"})
+        + item(None)
+        + sse({"type": None})
+        + completed(output=[None, message("Hi")]),
+        says("Hi"),
+    ),
+    "a last line without its end": (completed(output=[message("Hi")]).rstrip("\n"), says("Hi")),
+    "the end told twice": (completed(output=[message("Hi")]) * 2, says("Hi")),
+    "a refusal": (
+        item({"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}) + completed(),
+        says("No.", how=StopReason.REFUSAL),
+    ),
     "no last event, then [DONE]": (sse({"type": "response.output_text.delta", "delta": "Hi"}) + DONE, says("Hi")),
 }
 MESSAGES: dict[str, tuple[str, Expected]] = {
+    "content as a text": (
+        json.dumps({"type": "message", "content": "hello", "stop_reason": "end_turn"}),
+        says("hello"),
+    ),
+    "parts of another kind": (
+        START + block(0, {"type": "image"}) + block(1, {"type": "text", "text": "Hi"}) + end("end_turn") + STOP,
+        says("Hi"),
+    ),
+    "a whole answer in one event": (
+        sse({"type": "message", "content": [{"type": "text", "text": "hello"}, ACT], "stop_reason": "tool_use"}) + STOP,
+        says("hello", ("act", {})),
+    ),
+    "all at the start": (
+        sse({"type": "message_start", "message": {"content": [{"type": "text", "text": "hello"}]}})
+        + end("end_turn")
+        + STOP,
+        says("hello"),
+    ),
+    "input told at the start and in pieces": (
+        START
+        + block(0, ACT | {"input": {"a": "one"}})
+        + delta(0, "input_json_delta", "partial_json", '{"a":"one"}')
+        + stop(0)
+        + end("tool_use")
+        + STOP,
+        says("", CALLED[0]),
+    ),
+    "calls without ids and places": (
+        START
+        + "".join(
+            sse({"type": "content_block_start", "content_block": {"type": "tool_use", "name": "act"}})
+            + sse({"type": "content_block_delta", "delta": {"type": "input_json_delta", "partial_json": text}})
+            + sse({"type": "content_block_stop"})
+            for text in (call["function"]["arguments"] for call in TWO)
+        )
+        + end("tool_use")
+        + STOP,
+        says("", *CALLED),
+    ),
+    "one id for two calls": (
+        START
+        + "".join(
+            block(n, ACT) + delta(n, "input_json_delta", "partial_json", call["function"]["arguments"]) + stop(n)
+            for n, call in enumerate(TWO)
+        )
+        + end("tool_use")
+        + STOP,
+        says("", *CALLED),
+    ),
+    "arguments nested too deep": (
+        START + block(0, ACT) + delta(0, "input_json_delta", "partial_json", NESTED) + stop(0) + end("tool_use") + STOP,
+        says("", ("act", NESTED)),
+    ),
+    "noise of every kind": (
+        "\ufeff: hi\n\ndata\n\nevent: ping\ndata:\n\nid: 4\nretry: 9\n\ndata: null\n\ndata: []\n\n"
+        + sse({"type": "message_start", "message": None})
+        + sse({"type": "content_block_start", "index": 0, "content_block": None})
+        + sse({"type": "content_block_delta", "index": 0, "delta": None})
+        + delta(0, "text_delta", "text", "Hi")
+        + sse({"type": None})
+        + stop(7)
+        + end("end_turn")
+        + STOP,
+        says("Hi"),
+    ),
+    "halves of a character in the arguments": (
+        START
+        + block(0, ACT)
+        + delta(0, "input_json_delta", "partial_json", '{"a":"\ud83d')
+        + delta(0, "input_json_delta", "partial_json", '\ude80"}')
+        + stop(0)
+        + end("tool_use")
+        + STOP,
+        says("", ("act", {"a": ROCKET})),
+    ),
     "a block that is not closed": (
         START + block(0, ACT) + delta(0, "input_json_delta", "partial_json", '{"a":"one"}') + end("tool_use") + STOP,
         says("", CALLED[0]),
@@ -286,20 +420,32 @@ CASES = [
     for name, (body, expected) in cases.items()
 ]
 
-# API, what the server sends, its content type, words of the error, its code, whether it may be tried again
-ERRORS = [
-    ("chat", '{"error": {"message": "Insufficient credits", "code": 402}}', "application/json", "Insufficient", False),
-    ("chat", '{"error": {"message": "out of service", "code": 503}}', "application/json", "out of service", True),
-    ("chat", '[{"error": {"code": 400, "message": "API key not valid"}}]', "application/json", "not valid", False),
-    ("chat", '{"detail": "no such model", "code": 404}', "application/json", "no such model", False),
-    ("chat", '{"message": "go away", "code": 401}', "application/json", "go away", False),
-    ("chat", "<html><body><h1>Sign in</h1></body></html>", "text/html", "text/html that is not an event stream", True),
-    ("chat", "upstream connect error", "text/plain", "upstream connect error", True),
-    ("chat", '{"malformed', "application/json", "malformed", True),
-    ("chat", '{"object": "list"}', "application/json", "not an answer of this API", True),
-    ("chat", "event: error\ndata: quota is used up\n\n", "text/event-stream", "quota is used up", True),
-    ("chat", 'event: error\ndata: {"message": "busy"}\n\n', "text/event-stream", "busy", True),
-    ("chat", 'error: {"error":{"message":"failed to decode"}}\n\n', "text/event-stream", "failed to decode", True),
+# What the server sends in place of an answer, its content type, words of the error, whether it may be tried again
+ANY_ERRORS = [
+    ('{"error": {"message": "Insufficient credits", "code": 402}}', "application/json", "Insufficient", False),
+    ('{"error": {"message": "out of service", "code": 503}}', "application/json", "out of service", True),
+    ('[{"error": {"code": 400, "message": "API key not valid"}}]', "application/json", "not valid", False),
+    ('{"detail": "no such model", "code": 404}', "application/json", "no such model", False),
+    ('{"message": "go away", "code": 401}', "application/json", "go away", False),
+    ('{"type": "error", "error": {"type": "billing_error", "message": "pay"}}', "text/plain", "pay", False),
+    ("<html><body><h1>Sign in</h1></body></html>", "text/html", "text/html that is not an event stream", True),
+    ("upstream connect error", "text/plain", "upstream connect error", True),
+    ('{"malformed', "application/json", "malformed", True),
+    ('{"object": "list"}', "application/json", "not an answer of this API", True),
+    ("data: {oops\n\n", "text/event-stream", "{oops", True),
+    ("event: error\ndata: quota is used up\n\n", "text/event-stream", "quota is used up", True),
+    ('event: error\ndata: {"message": "busy"}\n\n', "text/event-stream", "busy", True),
+    ('error: {"error":{"message":"failed to decode"}}\n\n', "text/event-stream", "failed to decode", True),
+    ('data: {"error":{"message":"no credit left","code":402}}\n\n', "text/event-stream", "no credit left", False),
+    (
+        sse({"error": {"code": "content_filter", "type": None, "status": 400, "message": "filtered"}}),
+        "text/event-stream",
+        "filtered",
+        False,
+    ),
+    ("", "text/event-stream", "sent nothing at all", True),
+]
+ERRORS = [(api, *case) for case in ANY_ERRORS for api in ("chat", "responses", "messages")] + [
     (
         "chat",
         sse({"choices": [{"index": 0, "delta": {}, "error": {"message": "bad luck", "code": 502}}]}),
@@ -308,43 +454,13 @@ ERRORS = [
         True,
     ),
     (
-        "chat",
-        sse({"error": {"code": "content_filter", "type": None, "status": 400, "message": "filtered"}}),
-        "text/event-stream",
-        "filtered",
-        False,
-    ),
-    ("responses", '{"error": {"message": "no", "code": 402}}', "application/json", "no", False),
-    (
         "responses",
         sse({"type": "response.completed", "response": {"status": "failed", "error": {"message": "broke"}}}),
         "text/event-stream",
         "broke",
         True,
     ),
-    ("messages", '{"type": "error", "error": {"type": "billing_error", "message": "pay"}}', "text/plain", "pay", False),
-    ("messages", "data: {oops\n\n", "text/event-stream", "{oops", True),
 ]
-
-
-@pytest.fixture
-async def provider_of(server: Any) -> Any:
-    """Make a provider for one of the three APIs at the test's server."""
-    async with httpx2.AsyncClient(verify=False) as http_client:
-
-        def make(api: str) -> Any:
-            if api == "messages":
-                client = AsyncAnthropic(base_url=server.url, api_key="sesame", http_client=http_client)
-                return AnthropicProvider(["m1"], client=client)
-            made = AsyncOpenAI(base_url=f"{server.url}/v1", api_key="sesame", http_client=http_client)
-            return OpenAIProvider(["m1"], client=made, api=api)  # type: ignore[arg-type]  # a name of one of the two
-
-        yield make
-
-
-def pieces(body: str, size: int) -> list[bytes]:
-    data = body.encode()
-    return [data[at : at + size] for at in range(0, len(data), size)]
 
 
 def told(events: list[ChatEvent]) -> Expected:
@@ -365,23 +481,32 @@ def told(events: list[ChatEvent]) -> Expected:
 
 @pytest.mark.parametrize(("api", "body", "expected"), CASES)
 async def test_a_stream_means_the_same_however_it_is_cut(
-    server: Any, provider_of: Callable[[str], Any], ask: Any, hear: Any, api: str, body: str, expected: Expected
+    server: Any, provider_of: Any, ask: Any, hear: Any, sizes: Any, api: str, body: str, expected: Expected
 ) -> None:
     """Each accent of a server, whole and in pieces."""
     provider = provider_of(api)
-    for size in SIZES:
-        server.say(*pieces(body, size), content_type="application/json" if body[0] == "{" else "text/event-stream")
+    for size in sizes:
+        server.stream(body, size, content_type="application/json" if body[0] == "{" else "text/event-stream")
         assert told(await hear(provider, ask())) == expected, size
 
 
 @pytest.mark.parametrize(("api", "body", "kind", "words", "retryable"), ERRORS)
 async def test_what_the_server_said_is_the_error(
-    server: Any, provider_of: Any, ask: Any, hear: Any, api: str, body: str, kind: str, words: str, retryable: bool
+    server: Any,
+    provider_of: Any,
+    ask: Any,
+    hear: Any,
+    sizes: Any,
+    api: str,
+    body: str,
+    kind: str,
+    words: str,
+    retryable: bool,
 ) -> None:
     """With status 200, in every shape met: the server's own words, and whether the same may succeed later."""
     provider = provider_of(api)
-    for size in SIZES:
-        server.say(*pieces(body, size), content_type=kind)
+    for size in sizes:
+        server.stream(body, size, content_type=kind)
         with pytest.raises(AgentError) as caught:
             await hear(provider, ask())
         assert words in caught.value.message, size
@@ -415,7 +540,7 @@ async def test_an_odd_usage_costs_at_most_itself(
     server: Any, provider_of: Any, ask: Any, hear: Any, report: Any, expected: TokenUsage | None
 ) -> None:
     """Each figure that is not a number of tokens is dropped alone; the answer stays."""
-    server.say(*pieces(chunk({"content": "hi"}) + chunk(finish="stop", usage=report) + DONE, 1 << 20))
+    server.stream(chunk({"content": "hi"}) + chunk(finish="stop", usage=report) + DONE)
     assert await hear(provider_of("chat"), ask()) == [TextDelta("hi"), Done(expected)]
 
 
@@ -423,7 +548,7 @@ async def test_usage_beside_the_answer_is_found(server: Any, provider_of: Any, a
     """Old Groq puts it under a name of its own, Moonshot into the choice."""
     usage = {"prompt_tokens": 18, "completion_tokens": 73}
     for more in ({"x_groq": {"usage": usage}}, {"choices": [{"index": 0, "finish_reason": "stop", "usage": usage}]}):
-        server.say(*pieces(chunk({"content": "4"}, "stop") + sse({"choices": [], **more}) + DONE, 1 << 20))
+        server.stream(chunk({"content": "4"}, "stop") + sse({"choices": [], **more}) + DONE)
         assert (await hear(provider_of("chat"), ask()))[-1] == Done(TokenUsage(18, 73))
 
 
@@ -432,7 +557,7 @@ async def test_an_end_by_error_quotes_the_server_and_tells_no_calls(
     server: Any, provider_of: Any, ask: Any, hear: Any, reason: str
 ) -> None:
     """What was written of a call is not told as one."""
-    server.say(*pieces(chunk(piece("{}", index=0, id="c", name="act")) + chunk(finish=reason) + DONE, 1 << 20))
+    server.stream(chunk(piece("{}", index=0, id="c", name="act")) + chunk(finish=reason) + DONE)
     (event,) = await hear(provider_of("chat"), ask())
     assert isinstance(event, ChatError)
     assert event.code is ErrorCode.PROVIDER_ERROR
