@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -11,7 +12,7 @@ from importlib.metadata import version
 from typing import Any, NoReturn
 
 from .agent.model_choice import DEFAULT, FORMS
-from .base.exits import EXIT_CODES
+from .base.exits import exit_codes
 from .base.output import put, say
 from .base.signals import run
 from .base.suggestions import did_you_mean
@@ -32,6 +33,13 @@ environment:
 
 class _Parser(argparse.ArgumentParser):
     """An `ArgumentParser` that writes through the one cleaner and says what was probably meant."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, but what is left over is told by the command that was meant, with its own usage."""
+        parsed, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return parsed, left
 
     def error(self, message: str) -> NoReturn:
         """Say what was wrong, and what to type instead; exit code 2."""
@@ -61,7 +69,7 @@ class _Parser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser. Each command sets ``run``, a function of the parsed arguments that returns the exit code."""
-    parser = _described(_Parser(prog="youyou"), "An agent runtime for Trio, on the command line.", _EXAMPLES["youyou"])
+    parser = _described(_Parser(prog="youyou"), "An agent runtime for Trio, on the command line.", "youyou")
     parser.add_argument("--version", action="version", version=f"youyou {version('youyou')}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_chat(commands)
@@ -97,17 +105,17 @@ _EXAMPLES = {
 }
 
 
-def _described(parser: argparse.ArgumentParser, text: str, examples: list[str]) -> argparse.ArgumentParser:
+def _described(parser: argparse.ArgumentParser, text: str, name: str) -> argparse.ArgumentParser:
     parser.description = text
-    lines = "".join(f"  {example}\n" for example in examples)
-    parser.epilog = f"examples:\n{lines}\n{ENVIRONMENT}\n\n{EXIT_CODES}"
+    lines = "".join(f"  {example}\n" for example in _EXAMPLES[name])
+    parser.epilog = f"examples:\n{lines}\n{ENVIRONMENT}\n\n{exit_codes(name)}"
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     return parser
 
 
 def _command(commands: Parsers, name: str, help: str, run_it: Callable[[argparse.Namespace], int]) -> Any:
     text = help[0].upper() + help[1:] + "."
-    parser = _described(commands.add_parser(name, help=help), text, _EXAMPLES[name])
+    parser = _described(commands.add_parser(name, help=help), text, name)
     parser.set_defaults(run=run_it)
     return parser
 
@@ -130,6 +138,9 @@ def _add_chat(commands: Parsers) -> None:
     _add_db(parser)
     parser.add_argument(
         "--resume", nargs="?", const="", metavar="ID-PREFIX", help="go on with a stored session (default: the newest)"
+    )
+    parser.add_argument(
+        "--steal", action="store_true", help="with --resume: take over a session that is open elsewhere"
     )
     parser.add_argument("--domain", metavar="ID", help="a domain profile; see 'youyou profiles'")
     parser.add_argument("--skill", metavar="ID", help="a skill profile; see 'youyou profiles'")
@@ -154,12 +165,17 @@ def _chat(arguments: argparse.Namespace) -> int:
     a = arguments
     if a.resume is not None and (a.domain or a.skill or a.system):
         raise UsageError("a resumed session keeps its profiles and instructions; leave --domain, --skill and -s away")
+    if a.steal and a.resume is None:
+        raise UsageError("--steal goes with --resume")
+    if a.builder is not None and ":" not in a.builder:
+        raise UsageError(f"{a.builder!r} is not MODULE:BUILDER; to say it: youyou chat -p {shlex.quote(a.builder)}")
     options = Options(
         builder=a.builder,
         model=a.model,
         base_url=a.base_url,
         db=a.db,
         resume=a.resume,
+        steal=a.steal,
         domain=a.domain,
         skill=a.skill,
         system=a.system,
@@ -196,7 +212,7 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 def _add_sessions(commands: Parsers) -> None:
     help = "list, show, export, search, rename, delete stored sessions"
-    parser = _described(commands.add_parser("sessions", help=help), "Stored sessions.", _EXAMPLES["sessions"])
+    parser = _described(commands.add_parser("sessions", help=help), "Stored sessions.", "sessions")
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     listing = _command(actions, "list", "list the newest sessions", _list)
     show = _command(actions, "show", "show what was said in one session", _show)
@@ -215,6 +231,7 @@ def _add_sessions(commands: Parsers) -> None:
         "session", nargs="+", metavar="ID-PREFIX", help="which ones: at least four characters of each id"
     )
     delete.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    delete.add_argument("--steal", action="store_true", help="also what is open elsewhere; it ends there")
     for action in (listing, show, export, search, rename, delete):
         _add_db(action)
     for action in (listing, show, export, search):
@@ -254,7 +271,7 @@ def _rename(arguments: argparse.Namespace) -> int:
 def _delete(arguments: argparse.Namespace) -> int:
     from .subcommands.sessions_command import delete_sessions
 
-    return run(partial(delete_sessions, arguments.db, arguments.session, arguments.yes))
+    return run(partial(delete_sessions, arguments.db, arguments.session, arguments.yes, arguments.steal))
 
 
 def _add_models(commands: Parsers) -> None:

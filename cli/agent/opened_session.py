@@ -6,12 +6,14 @@ async with conversation(options) as (agent, session):
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from enum import Enum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import attrs
+import trio
 
 from ...actors.handles.agent_handle import Agent
 from ...actors.handles.session_handle import Session
@@ -20,7 +22,8 @@ from ...core.config import SessionConfig
 from ...core.ports.protocols import SessionStorage
 from ...core.registry.registration import Part
 from ...messages.content import ContentBlock
-from ..base.exits import UsageError
+from ...messages.errors import ModelNotSupported, SessionTaken
+from ..base.exits import CommandError, UsageError
 from .approval import Approval
 from .assembly import agent_builder
 from .builder_loading import load_builder
@@ -30,6 +33,22 @@ from .stored_sessions import find_session, open_storage
 
 if TYPE_CHECKING:
     from ...adapters.sqlite import SQLiteSessionStorage
+
+
+_LOOK_AGAIN_S = 1.0
+
+
+class IfTaken(Enum):
+    """What to do about a session that is open elsewhere."""
+
+    STEAL = "steal"
+    WAIT = "wait"
+    NEW = "new"
+    LEAVE = "leave"
+
+
+AskIfTaken = Callable[[SessionTaken], Awaitable[IfTaken]]
+"""Asks the person."""
 
 
 @attrs.frozen(kw_only=True)
@@ -43,6 +62,8 @@ class Options:
     db: str | None = None
     resume: str | None = None
     """The beginning of a session's id, or `NEWEST`."""
+    steal: bool = False
+    """Take the resumed session over from whoever has it open."""
     domain: str | None = None
     skill: str | None = None
     system: str | None = None
@@ -59,8 +80,10 @@ class Options:
 
 
 @asynccontextmanager
-async def conversation(options: Options, approval: Approval | None = None) -> AsyncIterator[tuple[Agent, Session]]:
-    """A new session, or a stored one, of a new agent.
+async def conversation(
+    options: Options, approval: Approval | None = None, ask: AskIfTaken | None = None
+) -> AsyncIterator[tuple[Agent, Session]]:
+    """A new session, or a stored one, of a new agent. ``ask`` decides about one that is open elsewhere.
 
     Cancellation: entering and leaving are checkpoints, as for the agent's own block.
 
@@ -71,7 +94,7 @@ async def conversation(options: Options, approval: Approval | None = None) -> As
     builder, storage, own = _builder(options, notes)
     if approval is not None:
         builder.register_plugin(approval)
-    async with builder.build() as agent, await _session(agent, storage, options) as session:
+    async with builder.build() as agent, await _session(agent, storage, options, ask) as session:
         if options.resume is not None and storage is not None:
             notes.extend(notes_in(await storage.load_session(session.id) or ()))
         yield agent, session
@@ -109,9 +132,38 @@ def session_storage(options: Options) -> SQLiteSessionStorage | None:
     return open_storage(options.db)
 
 
-async def _session(agent: Agent, storage: SessionStorage | None, options: Options) -> Session:
+async def _session(agent: Agent, storage: SessionStorage | None, options: Options, ask: AskIfTaken | None) -> Session:
     if options.resume is None or storage is None:
         config = SessionConfig(domain=options.domain, skill=options.skill, system_prompt_override=options.system)
         return await agent.new_session(config)
-    found = await find_session(storage, options.resume)
-    return await agent.resume_session(found.session_id)
+    session_id = (await find_session(storage, options.resume)).session_id
+    answer = IfTaken.STEAL if options.steal else None
+    while True:
+        try:
+            return await _resumed(agent, session_id, options, steal=answer is IfTaken.STEAL)
+        except SessionTaken as error:
+            if answer is not IfTaken.WAIT:
+                answer = IfTaken.LEAVE if ask is None else await ask(error)
+            match answer:
+                case IfTaken.WAIT:
+                    await trio.sleep(min(_LOOK_AGAIN_S, (error.retry_after_ms or 0) / 1000))
+                case IfTaken.NEW:
+                    return await agent.new_session()
+                case IfTaken.LEAVE:
+                    raise CommandError(
+                        f"session {session_id[:8]} is open elsewhere ({error.address or error.owner}); close it there, "
+                        "or take it over: the same command with --steal"
+                    ) from error
+
+
+async def _resumed(agent: Agent, session_id: str, options: Options, *, steal: bool) -> Session:
+    try:
+        return await agent.resume_session(session_id, steal=steal)
+    except ModelNotSupported as error:
+        if options.model is None:
+            raise CommandError(
+                f"{error.message}; say with --model who is to go on with session {session_id[:8]}"
+            ) from error
+    # The person has named another model than that of the session: from now on it is that one's.
+    model_id = provider_for(options.model, options.base_url).models()[0].id
+    return await agent.resume_session(session_id, steal=steal, model_id=model_id)

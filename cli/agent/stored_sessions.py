@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.ports.protocols import SessionStorage
@@ -82,4 +82,4 @@ def summary_line(summary: SessionSummary) -> str:
 
 def database_missing(db: str | None) -> bool:
     """Whether nothing was ever stored there; reading would make an empty file."""
-    return not Path(paths.database(db)).exists()
+    return not os.path.exists(paths.database(db, make_directory=False))

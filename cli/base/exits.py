@@ -24,16 +24,31 @@ USAGE = 2
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
-EXIT_CODES = """\
-exit codes:
-  0    all went well, or you left the conversation
-  1    an error, a failed turn, or a failure that 'explore' found
-  2    the command was not understood
+_SIGNALS = """\
   129  the terminal was closed (SIGHUP)
   130  Ctrl-C (SIGINT) stopped a turn without a terminal, or the command
   141  the reader of the output went away (SIGPIPE); nothing is said about it
   143  SIGTERM
+"""
+
+EXIT_CODES = f"""\
+exit codes:
+  0    all went well, or you left the conversation
+  1    an error, a failed turn, or a failure that 'explore' found
+  2    the command was not understood
+{_SIGNALS}\
 In every case the database holds all that was said, and the session can be resumed."""
+
+_FAILURES = {"chat": "an error, or a failed turn", "demo": "an error, or a promise that did not hold"}
+_FAILURES["explore"] = "an error, or a failure that was found"
+
+
+def exit_codes(command: str) -> str:
+    """The exit codes of one command, for its own help."""
+    if command == "youyou":
+        return EXIT_CODES
+    failed = _FAILURES.get(command, "an error")
+    return f"exit codes:\n  0    all went well\n  1    {failed}\n  2    the command was not understood\n{_SIGNALS}"
 
 
 class UsageError(Exception):

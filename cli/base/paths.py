@@ -14,8 +14,7 @@ def data_dir() -> Path:
     Raises:
         CommandError: it cannot be made.
     """
-    chosen = os.environ.get("YOUYOU_HOME")
-    where = Path(chosen).absolute() if chosen else _user_data()
+    where = _chosen_dir()
     try:
         where.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -25,6 +24,11 @@ def data_dir() -> Path:
     return where
 
 
+def _chosen_dir() -> Path:
+    chosen = os.environ.get("YOUYOU_HOME")
+    return Path(chosen).absolute() if chosen else _user_data()
+
+
 def _user_data() -> Path:
     require("platformdirs", "cli")
     from platformdirs import user_data_path
@@ -32,11 +36,13 @@ def _user_data() -> Path:
     return user_data_path("youyou", appauthor=False)
 
 
-def database(given: str | None) -> str:
+def database(given: str | None, *, make_directory: bool = True) -> str:
     """The database to use, as an absolute path: ``given``, or the one in the user's directory."""
     if given == ":memory:":
         return given
-    return os.path.abspath(given) if given is not None else str(data_dir() / "sessions.db")
+    if given is not None:
+        return os.path.abspath(given)
+    return str((data_dir() if make_directory else _chosen_dir()) / "sessions.db")
 
 
 def input_history() -> str:

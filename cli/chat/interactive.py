@@ -20,11 +20,11 @@ from ...actors.handles.agent_handle import Agent
 from ...actors.handles.running_turn import RunningTurn
 from ...actors.handles.session_handle import Session
 from ...messages.content import ContentBlock, TextBlock
-from ...messages.errors import AgentError
+from ...messages.errors import AgentError, SessionTaken
 from ...messages.events import TurnCancelled, TurnStatus
 from ..agent.approval import CHOICES, Approval
 from ..agent.assembly import SKILLS
-from ..agent.opened_session import Options, conversation
+from ..agent.opened_session import IfTaken, Options, conversation
 from ..base import paths, wording
 from ..base.exits import OK, UsageError, require
 from ..base.output import put
@@ -63,11 +63,11 @@ async def chat(options: Options, stops: Stops) -> int:
         raise UsageError("a chat needs the terminal, and this one was started in the background; leave the '&' away")
     approval = Approval(asking=options.approve)
     if not can_move_the_cursor:
-        async with conversation(options, approval) as (_, session):
+        async with conversation(options, approval, _ask_if_taken) as (_, session):
             await plain_chat(options, session, approval, stops)
     else:
         put(f"youyou · {options.talks_to} · /help says what you can do\n")
-        async with conversation(options, approval) as (agent, session):
+        async with conversation(options, approval, _ask_if_taken) as (agent, session):
             await _Chat.of(options, agent, session, approval, stops).run()
     put(_farewell(options, session) + "\n")
     return OK
@@ -81,12 +81,39 @@ def _in_background() -> bool:
         return False
 
 
+async def _ask_if_taken(error: SessionTaken) -> IfTaken:
+    """Have the person decide, before the chat has begun. Cancellation: a checkpoint."""
+    put(
+        f"this session is open elsewhere ({error.address or error.owner})\n"
+        "  t  take it over; it ends there\n"
+        "  w  wait until it is closed there\n"
+        "  n  begin a new one\n"
+        "any other answer leaves: "
+    )
+    typed = await trio.to_thread.run_sync(os.read, 0, 1_024, abandon_on_cancel=True)
+    answers = {"t": IfTaken.STEAL, "w": IfTaken.WAIT, "n": IfTaken.NEW}
+    answer = answers.get(typed.decode("utf-8", "replace").strip().lower(), IfTaken.LEAVE)
+    if answer is IfTaken.WAIT:
+        put("waiting; Ctrl-C leaves\n")
+    return answer
+
+
 def _farewell(options: Options, session: Session) -> str:
     if not session.history:
         return "nothing was said, nothing is kept"
-    db = f" --db {shlex.quote(options.db)}" if options.db is not None else ""
-    whom = f" {options.builder}" if options.builder is not None else ""
-    return f"session {session.id[:8]}; to go on: youyou chat{whom} --resume {session.id[:8]}{db}"
+    return f"session {session.id[:8]}; to go on: {_command_to_go_on(options, session.id[:8])}"
+
+
+def _command_to_go_on(options: Options, session_id: str) -> str:
+    """What to type for the same conversation, wherever it is typed."""
+    words = ["youyou", "chat", *filter(None, [options.builder]), "--resume", session_id]
+    for name, value in (("--model", options.model), ("--base-url", options.base_url)):
+        words += [] if value is None else [name, value]
+    if options.db is not None:
+        words += ["--db", paths.database(options.db)]
+    if options.approve:
+        words.append("--approve")
+    return shlex.join(words)
 
 
 class _Complaints(io.TextIOBase):

@@ -12,6 +12,7 @@ import trio
 
 from ...core.randomness import new_id
 from ...messages.codec import to_json
+from ...messages.errors import SessionTaken
 from ...messages.history import Message
 from ...messages.records import Metadata, SessionEvent, SessionSummary
 from ..agent.stored_sessions import (
@@ -43,10 +44,15 @@ async def _stored(db: str | None) -> AsyncIterator[SQLiteSessionStorage]:
 
 
 @asynccontextmanager
-async def _claimed(storage: SQLiteSessionStorage, session_id: str) -> AsyncIterator[None]:
+async def _claimed(storage: SQLiteSessionStorage, session_id: str, *, steal: bool = False) -> AsyncIterator[None]:
     """Within the block nobody else may open the session; `SessionTaken` where somebody has it open."""
     owner = new_id()
-    claim = await storage.claim(session_id, owner=owner, address="youyou sessions", ttl_ms=_CLAIM_MS)
+    try:
+        claim = await storage.claim(session_id, owner=owner, address="youyou sessions", ttl_ms=_CLAIM_MS, steal=steal)
+    except SessionTaken as error:
+        raise CommandError(
+            f"session {session_id[:12]} is open elsewhere ({error.address or error.owner}); close it there first"
+        ) from error
     try:
         yield
     finally:
@@ -151,8 +157,11 @@ async def rename_session(db: str | None, query: str, title: str, stops: Stops) -
     return OK
 
 
-async def delete_sessions(db: str | None, prefixes: Sequence[str], yes: bool, stops: Stops) -> int:
-    """Delete the sessions with these ids for good; none of them if one is unclear, or if the answer is not yes."""
+async def delete_sessions(db: str | None, prefixes: Sequence[str], yes: bool, steal: bool, stops: Stops) -> int:
+    """Delete the sessions with these ids for good; none of them if one is unclear, or if the answer is not yes.
+
+    One that is open elsewhere is left alone, unless ``steal``: then it ends there with `SESSION_TAKEN`.
+    """
     out = Output(stops)
     async with _stored(db) as storage:
         found = list(dict.fromkeys([await find_by_id(storage, prefix) for prefix in prefixes]))
@@ -160,7 +169,7 @@ async def delete_sessions(db: str | None, prefixes: Sequence[str], yes: bool, st
             await out.tell("nothing was deleted\n")
             return INTERRUPTED
         for summary in found:
-            async with _claimed(storage, summary.session_id):
+            async with _claimed(storage, summary.session_id, steal=steal):
                 await storage.delete_session(summary.session_id)
             await out.write(f"deleted {summary_line(summary)}\n")
     return OK

@@ -13,6 +13,7 @@ from subprocess import DEVNULL, PIPE
 from typing import Any
 
 import pytest
+from youyou.cli import main
 
 pytestmark = pytest.mark.long  # a process for each test
 
@@ -60,15 +61,28 @@ def test_a_closed_stream_that_is_not_needed_is_no_error(start: Callable[..., Any
     assert (0, True) == (process.wait(60), b"scripted model" in process.stdout.read())
 
 
-@pytest.mark.parametrize("arguments", [ASK, ("sessions", "list"), ("sessions", "show")], ids=" ".join)
-def test_a_home_that_cannot_be_made_is_one_line(arguments: tuple[str, ...], tmp_path: Path, home: Path) -> None:
+def test_a_home_that_cannot_be_made_is_one_line(tmp_path: Path, home: Path) -> None:
     """The line names the directory, the reason, and the variable that chooses another."""
     (tmp_path / "file").write_text("")
     where = tmp_path / "file" / "below"
-    process = _with_environment(home, arguments, YOUYOU_HOME=str(where))
+    process = _with_environment(home, ASK, YOUYOU_HOME=str(where))
 
     line = one_line(process)
     assert (str(where) in line, "Not a directory" in line, "YOUYOU_HOME" in line) == (True, True, True)
+
+
+@pytest.mark.parametrize("action", ["list", "show"])
+def test_reading_makes_no_directory(
+    action: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Nothing was ever stored where there is no directory, whether it could be made or not."""
+    for where in (tmp_path / "new" / "home", Path("/proc/youyou")):
+        monkeypatch.setenv("YOUYOU_HOME", str(where))
+
+        assert (action == "show") == main(["sessions", action])
+
+        assert "no session was ever stored here" in capfd.readouterr().err
+        assert not where.parent.exists() or where.parent == Path("/proc")
 
 
 def test_a_read_only_home_is_one_line(home: Path) -> None:

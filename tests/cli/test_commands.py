@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 import trio
 from youyou.adapters.extras import install_command
-from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.cli import main
 from youyou.cli.agent import demo_model
 from youyou.cli.base.output import Output
 from youyou.cli.base.signals import Stops
 from youyou.cli.demo.run import _model_that_runs
-from youyou.cli.subcommands.sessions_command import _fenced, delete_sessions, rename_session
-from youyou.messages.errors import SessionTaken
+from youyou.cli.subcommands.sessions_command import _fenced
 
 SCENARIO = """
 import trio
@@ -177,33 +175,6 @@ def test_nothing_is_deleted_by_mistake(
     assert 2 == capfd.readouterr().out.count("\n")
 
 
-@pytest.mark.parametrize("command", ["delete", "rename"])
-def test_a_session_that_is_open_elsewhere_is_left_alone(home: Path, command: str) -> None:
-    """Neither deleted nor written to while another program has it: that one would lose it in the middle of a turn."""
-    ask("hello")
-
-    async def try_it() -> int:
-        async with SQLiteSessionStorage(home / "sessions.db") as storage:
-            (found,) = (await storage.list_sessions()).sessions
-            id = found.session_id
-            await storage.claim(id, owner="another", address="another terminal", ttl_ms=15_000)
-            with pytest.raises(SessionTaken, match="another terminal"):
-                if command == "delete":
-                    await delete_sessions(None, [id], True, Stops())
-                else:
-                    await rename_session(None, id, "Another title", Stops())
-            return len(await storage.load_session(id) or ())
-
-    before = trio.run(_count_events, home)
-    assert before == trio.run(try_it)
-
-
-async def _count_events(home: Path) -> int:
-    async with SQLiteSessionStorage(home / "sessions.db") as storage:
-        (found,) = (await storage.list_sessions()).sessions
-        return len(await storage.load_session(found.session_id) or ())
-
-
 def test_sessions_are_searched_renamed_and_exported(capfd: pytest.CaptureFixture[str]) -> None:
     """A word of a message finds its session, whatever its case; a new title stays; a document holds what was said."""
     ask("what is 12 * 7?")
@@ -304,6 +275,11 @@ def test_errors_have_words_and_no_traceback(capfd: pytest.CaptureFixture[str], t
         (["chat", "--model", "gpt-5", "-p", "x"], "--model gpt-5 is unknown; write local"),
         (["chat", "--model", "scripted", "--base-url", "http://x", "-p", "x"], "--base-url goes with"),
         (["chat", "--json"], "--json goes with -p"),
+        (["chat", "--steal", "-p", "x"], "--steal goes with --resume"),
+        (["chat", "hello you"], "is not MODULE:BUILDER; to say it: youyou chat -p 'hello you'"),
+        (["chat", "--modell", "x"], "youyou chat: error: unrecognized arguments: --modell; did you mean --model?"),
+        (["sessions", "list", "extra"], "youyou sessions list: error: unrecognized arguments: extra"),
+        (["sessions", "delete"], "usage: youyou sessions delete "),
         (["chat", "--resume", "--skill", "x", "-p", "x"], "keeps its profiles"),
         (["chat", "--resume", "-s", "x", "-p", "x"], "keeps its profiles and instructions"),
         (["chat", "--approve", "-p", "x"], "nobody can be asked"),
@@ -329,6 +305,14 @@ def test_what_is_not_understood_ends_with_2(capfd: pytest.CaptureFixture[str], a
     assert 2 == main(arguments)
 
     assert says in capfd.readouterr().err
+
+
+def test_the_help_of_a_command_is_about_that_command(capfd: pytest.CaptureFixture[str]) -> None:
+    """The exit codes of one are not those of another."""
+    assert 0 == main(["sessions", "list", "--help"])
+
+    told = capfd.readouterr().out
+    assert ("explore" in told, "exit codes:" in told) == (False, True)
 
 
 def test_a_missing_key_names_the_variable(capfd: pytest.CaptureFixture[str]) -> None:
