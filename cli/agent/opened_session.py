@@ -63,7 +63,7 @@ class Options:
     resume: str | None = None
     """The beginning of a session's id, or `NEWEST`."""
     steal: bool = False
-    """Take the resumed session over from whoever has it open."""
+    """Take the resumed session over from the one that has it open."""
     domain: str | None = None
     skill: str | None = None
     system: str | None = None
