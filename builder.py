@@ -12,6 +12,7 @@ from .core.ports.protocols import MemoryStorage, ModelProvider, Plugin, SessionS
 from .core.profiles.profile import AgentProfile
 from .core.prompts.skills import SkillDefinition
 from .core.registry.registration import Part, Registrations
+from .messages.misuse import misused
 
 if TYPE_CHECKING:
     from .actors.handles.agent_handle import Agent
@@ -31,6 +32,7 @@ S = TypeVar("S", NoProvider, HasProvider)
 
 
 @final
+@misused(async_with="a builder is not an agent; write 'async with builder.build() as agent:'")
 class AgentBuilder(Generic[S]):
     """Registers parts, then builds one agent.
 
@@ -89,10 +91,10 @@ class AgentBuilder(Generic[S]):
             AgentError: the first problem by registration order; its ``__notes__`` have the others.
         """
         # Loaded here, so that importing youyou costs little.
-        from .actors.open_agent import open_agent
+        from .actors.open_agent import AgentBlock
         from .core.registry.registry import validate
 
-        return open_agent(validate(self._registrations))
+        return AgentBlock(validate(self._registrations))
 
     async def serve(
         self: AgentBuilder[HasProvider], *, task_status: trio.TaskStatus[Agent] = trio.TASK_STATUS_IGNORED

@@ -11,17 +11,22 @@ host nursery
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from types import TracebackType
+from typing import final
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
 from ..core.host_exceptions import host_exception
 from ..core.registry.registry import Registry
+from ..messages.errors import AgentClosed
+from ..messages.misuse import misused
 from .guard.statistics import statistics
 from .guard.supervisor import make_supervisor
 from .handles.agent_handle import Agent
+from .shared.deadlock import check_trio
 from .shared.lifetime import Lifetime
 from .shared.user_code import split_cancelled
 
@@ -39,7 +44,9 @@ async def open_agent(registry: Registry, *, resources_entered: bool = False) -> 
     Raises:
         PluginInitFailed: a plugin's ``initialize`` or ``apply`` raised.
         AgentCrashed: a bug in the runtime; what else happened is in its cause.
+        WrongTrioRun: no Trio run is here.
     """
+    check_trio("an agent")
     # Entering must be a checkpoint also where nothing waits: a loop that enters agents must stay cancellable.
     await trio.lowlevel.checkpoint()
     supervisor = make_supervisor(registry, resources_entered=resources_entered)
@@ -90,3 +97,32 @@ def _interrupt_body(lifetime: Lifetime, body: trio.CancelScope) -> None:
     """Ctrl-C in code that the runtime called belongs to the host: end its body too, so that it gets there."""
     if lifetime.interrupt is not None:
         body.cancel("Ctrl-C or SystemExit came out of code that the agent called")
+
+
+@final
+@misused(
+    with_="an agent is entered with 'async with': write 'async with builder.build() as agent:'",
+    any_attribute="this is what build() gives, not yet an agent; write 'async with builder.build() as agent:' and ask "
+    "agent.{name}",
+)
+class AgentBlock(AbstractAsyncContextManager[Agent]):
+    """What `AgentBuilder.build` gives: a block with an agent in it, for one use."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._block = open_agent(registry)
+        self._entered = False
+
+    @enable_ki_protection
+    async def __aenter__(self) -> Agent:
+        if self._entered:
+            raise AgentClosed(
+                "what build() gave is entered once, and has been entered; call builder.build() again for another agent"
+            )
+        self._entered = True
+        return await self._block.__aenter__()
+
+    @enable_ki_protection
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._block.__aexit__(kind, exc, traceback)

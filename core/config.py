@@ -11,8 +11,10 @@ import attrs
 
 from ..messages.content import texts
 from ..messages.jsonvalue import JsonObject, json_object
+from ..messages.misuse import known_fields
 
 
+@known_fields
 @attrs.frozen
 class RetryPolicy:
     """How often and how patiently a request is tried. ``attempts`` in total; waits double from ``base_ms``."""
@@ -29,6 +31,7 @@ class RetryPolicy:
     """The longest wait that a server may ask for (``retry_after_ms``), in milliseconds. A longer one fails the turn."""
 
 
+@known_fields
 @attrs.frozen
 class Notices:
     """Texts that the runtime puts into history for the model to read: Chinese, or `english`. Braces are filled in."""
@@ -64,6 +67,7 @@ class Notices:
         )
 
 
+@known_fields
 @attrs.frozen
 class EnvironmentContext:
     """Where the conversation takes place; goes into the dynamic part of the system prompt."""
@@ -78,6 +82,7 @@ class EnvironmentContext:
     """Further facts, as a JSON object; each becomes a line of the prompt."""
 
 
+@known_fields
 @attrs.frozen
 class AgentConfig:
     """Everything an agent is told at build time. Ranges are checked by ``build()`` (semantics 2)."""
@@ -158,6 +163,7 @@ class AgentConfig:
     """The provider's own word, for sessions that set none. None: the provider's default."""
 
 
+@known_fields
 @attrs.frozen
 class SessionConfig:
     """What one session does differently. Stored with it and used again at resume (semantics 7)."""

@@ -99,8 +99,21 @@ def _check_tap(plugin_id: str, event_class: Any, handler: Any, stage: Any) -> No
         raise _refusal(plugin_id, f"tapped {event_class!r}, which is not a hook; tap one of {names}")
     if not (inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)):
         raise _refusal(plugin_id, f"tapped {event_class.__name__} with {handler!r}; pass an async def function")
+    if not takes(handler, 1):
+        raise _refusal(plugin_id, f"tapped {event_class.__name__} with {handler!r}; give it one parameter, the event")
     if not isinstance(stage, int):
         raise _refusal(plugin_id, f"tapped {event_class.__name__} with stage={stage!r}; pass an integer")
+
+
+def takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether ``function`` can be called with so many positional arguments; True where nobody can tell."""
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:  # something built in, without a signature
+        return True
+    return True
 
 
 def _refusal(plugin_id: str, text: str) -> InvalidConfig:
@@ -177,4 +190,6 @@ def _name(event: HookEvent) -> str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__} (write {value.__name__}(...))"
     return f"a {type(value).__name__}"

@@ -20,6 +20,7 @@ from .content import UserInput, texts
 from .errors import AgentError
 from .history import StopReason, ToolResult
 from .jsonvalue import JsonObject, freeze, json_object
+from .misuse import misused
 
 
 # Not plain tuple: mypy cannot see through a generic converter.
@@ -209,6 +210,7 @@ AgentEventPayload: TypeAlias = (
 )
 
 
+@misused(any_attribute="this is the envelope; write event.payload.{name}, after isinstance(event.payload, ...)")
 @attrs.frozen
 class AgentEvent:
     """The envelope: who, when (aware UTC), and ``sequence``, +1 for each event of a session."""

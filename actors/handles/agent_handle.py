@@ -15,6 +15,7 @@ from ...core.inputs import check_grace
 from ...core.profiles.discovery import ProfileInfo, discovery
 from ...core.registry.config_rules import checked_session
 from ...messages.errors import AgentError, InvalidInput
+from ...messages.misuse import misused
 from ..guard.statistics import AgentStatistics, TaskNode, tree
 from ..session.requests import GaveUp, GuardCommand, OpenedSession, OpenSession
 from ..session.runtime import Runtime
@@ -26,6 +27,18 @@ logger: logging.Logger = logging.getLogger("youyou")
 
 
 @final
+@misused(
+    made_by=(
+        lambda first: isinstance(first, Runtime),
+        "an agent is not made by calling Agent; write 'async with AgentBuilder(AgentConfig(default_model=...))"
+        ".register_model_provider(...).build() as agent:'",
+    ),
+    async_with="this agent is entered already: 'async with builder.build() as agent:' does that",
+    attributes={
+        "send_message": "messages go to a session; write 'async with await agent.new_session() as session:' first",
+        "close": "write 'await agent.shutdown()', or leave its 'async with' block",
+    },
+)
 class Agent:
     """A running agent: what ``async with builder.build() as agent`` gives.
 

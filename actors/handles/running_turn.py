@@ -13,12 +13,25 @@ from trio.lowlevel import enable_ki_protection
 from ...core.inputs import check_grace, check_input
 from ...core.stopping import FINAL_STATUSES
 from ...messages.content import Content, UserInput
+from ...messages.errors import InvalidInput
 from ...messages.events import AgentEvent, TurnResult, TurnStatus
+from ...messages.misuse import misused
 from ..shared.deadlock import check_run, refuse_waiting
 from ..turn.turn_actor import Turn
 
+_ENDED = "a turn that runs has none yet; write 'result = await turn.result()' and ask result.{}"
+
 
 @final
+@misused(
+    made_by=(
+        lambda first: isinstance(first, Turn),
+        "a turn is not made by calling RunningTurn; write 'turn = await session.send_message(...)'",
+    ),
+    with_="a turn is entered with 'async with': write 'async with await session.send_message(...) as turn:'",
+    iterated="events come while the turn runs: write 'async for event in turn:'",
+    attributes={name: _ENDED.format(name) for name in ("text", "usage", "error", "tool_results", "output")},
+)
 class RunningTurn:
     """A turn that was accepted.
 
@@ -43,6 +56,7 @@ class RunningTurn:
         self._token = token
         self._reader: trio.lowlevel.Task | None = None
         self._read = 0
+        self._unread = False
 
     @property
     def turn_id(self) -> str:
@@ -144,6 +158,7 @@ class RunningTurn:
         if not turn.ended.is_set():
             refuse_waiting(turn.context.lifetime, "turn.result()")
         if self._reader in (None, trio.lowlevel.current_task()):
+            self._unread = self._reader is None and not turn.context.events.detached
             turn.context.events.reader_gone()
         else:
             # Another task reads: nothing of its is thrown away, and nothing waits for it.
@@ -153,6 +168,12 @@ class RunningTurn:
         return turn.result
 
     def __aiter__(self) -> RunningTurn:
+        # An empty loop would hide the mistake.
+        if self._unread and (lost := self._turn.context.events.dropped):
+            raise InvalidInput(
+                f"result() has let go of {lost} events that nobody had read; read them first: "
+                "'async for event in turn:', and 'await turn.result()' after it"
+            )
         return self
 
     @enable_ki_protection

@@ -19,6 +19,7 @@ from ...messages.chat import TokenUsage
 from ...messages.content import Content, UserInput
 from ...messages.errors import AgentClosed, AgentError, InvalidInput, SessionClosed
 from ...messages.history import Message
+from ...messages.misuse import misused
 from ...messages.plain import plain_text
 from ..session.requests import CloseSession, OpenedSession, SetTitle, StartTurn
 from ..session.runtime import Runtime
@@ -31,6 +32,14 @@ logger: logging.Logger = logging.getLogger("youyou")
 
 
 @final
+@misused(
+    made_by=(
+        lambda first: isinstance(first, OpenedSession),
+        "a session is not made by calling Session; write 'async with await agent.new_session() as session:'",
+    ),
+    with_="a session is entered with 'async with': write 'async with await agent.new_session() as session:'",
+    attributes={"messages": "write session.history", "send": "write 'await session.send_message(...)'"},
+)
 class Session:
     """An open conversation.
 

@@ -73,5 +73,17 @@ def check_run(token: trio.lowlevel.TrioToken, what: str) -> None:
         here = None
     if here is not token:
         raise WrongTrioRun(
-            f"{what} belongs to another Trio run or thread; from a thread call it through trio.from_thread.run(...)"
+            f"{what} belongs to another Trio run or thread; from a thread of Trio write trio.from_thread.run(...), or "
+            "trio.from_thread.run_sync(...) for what is not awaited, as turn.cancel"
         )
+
+
+def check_trio(what: str) -> None:
+    """Raise `WrongTrioRun` where no Trio run is, in asyncio for one."""
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError:
+        raise WrongTrioRun(
+            f"{what} needs Trio, and this is not inside a Trio run; start the program with trio.run(main), not with "
+            "asyncio.run(main()); the page 'Beside asyncio' says how to have both"
+        ) from None

@@ -21,6 +21,9 @@ def model_infos(
     models: Iterable[ModelInfo | str], window: int, capabilities: ModelCapabilities
 ) -> tuple[ModelInfo, ...]:
     """Models as they were given; a bare id gets ``window`` tokens and ``capabilities``."""
+    # A string is an iterable of strings: of one letter each.
+    if isinstance(models, str):
+        raise InvalidConfig(f"the models are the string {models!r}; pass a list of ids: [{models!r}]")
     return tuple(ModelInfo(model, model, window, capabilities) if isinstance(model, str) else model for model in models)
 
 

@@ -14,9 +14,17 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import ClassVar, TypeVar, overload
 
+from ...messages.misuse import misused
+
 T_co = TypeVar("T_co", covariant=True)
 
 
+@misused(
+    attributes=dict.fromkeys(
+        ("append", "clear", "extend", "insert", "pop", "remove"),
+        "it is read-only; history grows by turns alone, and what is said in advance goes into system_instructions",
+    )
+)
 class ListView(Sequence[T_co]):
     """The items that ``items`` holds now. Equal to any sequence of equal items. The owner only ever appends."""
 

@@ -104,10 +104,17 @@ def _text_problems(config: AgentConfig) -> Iterator[AgentError]:
 def _limit_problems(config: AgentConfig) -> Iterator[AgentError]:
     for name in _POSITIVE:
         if not _is_int(value := getattr(config, name)) or value < 1:
-            yield _problem(name, value, "a positive integer")
+            yield _problem(name, value, _unit(name, value, "a positive integer"))
     for name in _NOT_NEGATIVE:
         if not _is_int(value := getattr(config, name)) or value < 0:
-            yield _problem(name, value, "0 or a positive integer")
+            yield _problem(name, value, _unit(name, value, "0 or a positive integer"))
+
+
+def _unit(name: str, value: object, expected: str) -> str:
+    # A fraction is nearly always a number of seconds.
+    if isinstance(value, float) and name.endswith("_ms") and 0 < value < 1e9:
+        return f"{expected} of milliseconds: {round(value * 1000)} for {value:g} s"
+    return expected
 
 
 def _sampling_problems(config: AgentConfig | SessionConfig) -> Iterator[AgentError]:

@@ -11,6 +11,7 @@ import inspect
 from typing import Any
 
 from ...messages.errors import InvalidConfig
+from ..ports.protocols import MemoryStorage, ModelProvider, Plugin, SessionClaims, SessionStorage, ToolHandler
 from ..profiles.profile import AgentProfile
 from ..prompts.skills import SkillDefinition
 from .registration import Part
@@ -39,6 +40,14 @@ _NOT_ASYNC = {
 }
 _MISSING = object()
 
+_CLASSES: dict[Part, tuple[type[Any], ...]] = {
+    Part.PROVIDER: (ModelProvider,),
+    Part.TOOL: (ToolHandler,),
+    Part.PLUGIN: (Plugin,),
+    Part.SESSION_STORAGE: (SessionStorage, SessionClaims),
+    Part.MEMORY_STORAGE: (MemoryStorage,),
+}
+
 
 def protocol_problem(part: Part, value: Any) -> InvalidConfig | None:
     """The first thing that ``value`` lacks to be such a part, as an error that says what to write."""
@@ -58,14 +67,54 @@ def _attribute_problem(part: Part, value: Any, kind: str) -> InvalidConfig | Non
     missing = [name for name in (*texts, *others) if _read(value, name) is _MISSING]
     missing += [f"{name}()" for name in methods if not callable(_read(value, name))]
     if missing:
-        return InvalidConfig(f"a {kind} is registered as {part} and lacks {', '.join(missing)}; see youyou's protocols")
+        return InvalidConfig(
+            f"a {kind} is registered as {part} and lacks {', '.join(missing)}; a whole one is in docs/parts.md"
+        )
     for name in texts:
         if not isinstance(text := _read(value, name), str):
             return InvalidConfig(f"{part} {kind}: {name} is {text!r}; it must be a string")
     for name in methods:
         if name in _NOT_ASYNC and inspect.iscoroutinefunction(_read(value, name)):
             return InvalidConfig(f"{part} {kind}: {name} is a coroutine function; {_NOT_ASYNC[name]}")
+    for protocol in _CLASSES.get(part, ()):
+        for name, wanted in inspect.getmembers(protocol, inspect.isfunction):
+            method = None if name.startswith("_") else _read(value, name)
+            if callable(method) and (problem := _method_problem(method, wanted)) is not None:
+                return InvalidConfig(f"{part} {kind}: {name} {problem}; write {_head(wanted)}")
     return None
+
+
+def _method_problem(method: Any, wanted: Any) -> str | None:
+    """What keeps the runtime from calling ``method`` as it calls ``wanted``, a function of a protocol."""
+    if inspect.iscoroutinefunction(wanted) and _surely_sync(method):
+        return "is not async, and the runtime awaits it"
+    parameters = list(inspect.signature(wanted).parameters.values())[1:]  # without self
+    by_place = [None for each in parameters if each.kind is not each.KEYWORD_ONLY]
+    by_name = {each.name: None for each in parameters if each.kind is each.KEYWORD_ONLY}
+    try:
+        inspect.signature(method).bind(*by_place, **by_name)
+    except TypeError as error:
+        return f"takes other parameters than the runtime passes ({error})"
+    except ValueError:  # something built in, without a signature
+        return None
+    return None
+
+
+def _surely_sync(method: Any) -> bool:
+    # What wraps an async function, a partial or a decorator, may be a plain one that returns its coroutine;
+    # such a one takes whatever comes.
+    function = inspect.unwrap(getattr(method, "__func__", method))
+    if not inspect.isfunction(function) or inspect.iscoroutinefunction(function):
+        return False
+    return not any(each.kind is each.VAR_POSITIONAL for each in inspect.signature(function).parameters.values())
+
+
+def _head(wanted: Any) -> str:
+    names = [
+        f"*, {each.name}" if each.kind is each.KEYWORD_ONLY else each.name
+        for each in inspect.signature(wanted).parameters.values()
+    ]
+    return f"{'async ' * inspect.iscoroutinefunction(wanted)}def {wanted.__name__}({', '.join(names)})"
 
 
 def _read(value: object, name: str) -> Any:

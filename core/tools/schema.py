@@ -20,6 +20,23 @@ from ...messages.errors import InvalidConfig
 from ...messages.jsonvalue import thaw
 
 NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+# Keywords whose value is a schema, or schemas by name.
+_OF_SCHEMAS = {
+    "additionalProperties",
+    "contains",
+    "definitions",
+    "$defs",
+    "dependentSchemas",
+    "else",
+    "if",
+    "items",
+    "not",
+    "patternProperties",
+    "properties",
+    "propertyNames",
+    "then",
+    "unevaluatedProperties",
+}
 _SHOWN_ERRORS = 5
 _SHOWN_CHARACTERS = 300
 
@@ -89,10 +106,20 @@ def _object_schema(tool: str, parameters: Any) -> dict[str, Any]:
     if parameters is not None and not isinstance(parameters, Mapping):
         kind = type(parameters).__name__
         raise InvalidConfig(f"parameters of tool {tool!r} must be a JSON Schema (a dict), not {kind}")
+    # The commonest wrong schema, which is a valid one that says nothing: only the properties.
+    if parameters and not parameters.keys() & _OF_SCHEMAS and all(map(_is_typed, parameters.values())):
+        raise InvalidConfig(
+            f"parameters of tool {tool!r} are the properties alone; "
+            'write {"type": "object", "properties": {...}, "required": [...]}'
+        )
     schema = full_schema(thaw(parameters))
     if schema["type"] != "object":
         raise InvalidConfig(f'parameters of tool {tool!r} must have "type": "object", with one property per parameter')
     return schema
+
+
+def _is_typed(value: object) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("type"), str)
 
 
 def _refuse(uri: str) -> NoReturn:

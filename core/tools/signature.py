@@ -93,7 +93,9 @@ def _parameters(function: Callable[..., Any], tool: str) -> list[inspect.Paramet
         raise InvalidConfig(f"tool {tool!r} has no readable signature; wrap it in a function of your own") from None
     for parameter in parameters:
         if parameter.kind in _REFUSED_KINDS:
-            raise InvalidConfig(f"parameter {str(parameter)!r} of tool {tool!r} {_REFUSED_KINDS[parameter.kind]}")
+            # Without its annotation.
+            shown = str(parameter.replace(annotation=parameter.empty))
+            raise InvalidConfig(f"parameter {shown!r} of tool {tool!r} {_REFUSED_KINDS[parameter.kind]}")
     if parameters and parameters[0].name in ("self", "cls") and parameters[0].annotation is inspect.Parameter.empty:
         raise InvalidConfig(f"tool {tool!r} is a method without its object; write tool(instance.{tool})")
     return parameters
