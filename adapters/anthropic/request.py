@@ -135,17 +135,19 @@ def _output(response: Response, origin: Origin) -> list[dict[str, Any]]:
 
 def _response(response: Response, origin: Origin, ids: Ids) -> Iterator[dict[str, Any]]:
     """The blocks of a response in the order in which the model made them; without that order, text first."""
-    text, calls = response.text, iter(response.calls)
+    text, calls, blank = response.text, iter(response.calls), ""
     for item in _output(response, origin):
         match item:
             case {"type": "text", "characters": int() as characters}:
-                yield from _text(text[:characters])
-                text = text[characters:]
+                said, text = blank + text[:characters], text[characters:]
+                # The API takes no block of white space alone, but the next text may need it (citations are cut so).
+                blank = "" if said.strip() else said
+                yield from _text(said)
             case {"type": "tool_use"}:
                 yield from (_tool_use(call, ids) for call in islice(calls, 1))
             case _:
                 yield item
-    yield from _text(text)
+    yield from _text(blank + text if text else "")
     yield from (_tool_use(call, ids) for call in calls)
 
 

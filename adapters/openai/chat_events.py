@@ -22,6 +22,7 @@ from ...messages.chat import (
     TokenUsage,
 )
 from ..wire.body import Item, not_an_answer
+from ..wire.conversation import json_text
 from ..wire.errors import stream_failure
 from ..wire.origin import Origin
 from ..wire.stop import good_end, stop_reason
@@ -134,10 +135,17 @@ class ChatTranslator:
 
 
 def texts_of(content: object) -> Iterator[str]:
-    """The texts in ``content``: a text, a list of parts, or one part; other parts are ignored."""
+    """The texts in ``content``: a text, a list of parts, one part, or an object that is the answer itself.
+
+    Parts of other kinds are ignored.
+    """
     if isinstance(content, str):
         if content:
             yield content
+        return
+    if isinstance(content, dict) and content and not isinstance(content.get("type"), str) and "text" not in content:
+        # Cloudflare answers a request for JSON with the object itself.
+        yield json_text(content)
         return
     for part in content if isinstance(content, list) else (content,):
         if isinstance(part, str) and part:

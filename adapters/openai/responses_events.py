@@ -172,6 +172,9 @@ class ResponsesTranslator:
         """An item that is done; one that was told before is ignored."""
         # Where the server neither names nor counts its items, they are taken to come in order.
         names = _names_of({"output_index": self._done, **event}, item)
+        if item.get("type") == "reasoning" and (sealed := _text_of(item.get("encrypted_content"))):
+            # xAI gives all reasoning items of one response the same id.
+            names = {name for name in names if name.startswith("#")} | {sealed}
         if (known := self._seen & names) and not self._is_another_call(item, known):
             return
         self._seen |= names
@@ -196,10 +199,13 @@ class ResponsesTranslator:
             del self._open[name]
         text = argument_text(item.get("arguments"))
         self._asked.add((_text_of(item.get("name")), text))
+        if text.strip() in ("", "{}"):
+            # Nothing in the item, and pieces of something: what was written counts, an error result if it was cut.
+            text = "".join(call.pieces) or text
         self._called = True
         self._output.append({"type": "function_call", **_string(item, "namespace")})
         call_id = call.call_id or _text_of(item.get("call_id")) or _text_of(item.get("id"))
-        yield tool_call(call_id, _text_of(item.get("name")) or call.name, text or "".join(call.pieces))
+        yield tool_call(call_id, _text_of(item.get("name")) or call.name, text)
 
     def _message(self, item: dict[str, Any]) -> Iterator[ChatEvent]:
         content = item.get("content")

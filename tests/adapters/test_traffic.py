@@ -58,6 +58,7 @@ def end(reason: str) -> str:
     return sse({"type": "message_delta", "delta": {"stop_reason": reason}})
 
 
+ITEM = {"type": "function_call", "call_id": "c", "name": "act"}
 TWO = [{"function": {"name": "act", "arguments": json.dumps({"a": a})}} for a in ("one", "two")]
 WHOLE = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "4"}, "finish_reason": "stop"}]}
 NESTED = '{"a":' + "[" * 150 + "]" * 150 + "}"
@@ -77,6 +78,10 @@ CHAT: dict[str, tuple[str, Expected]] = {
     "thinking among the parts": (
         chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, "Hi"]}) + STOPPED + DONE,
         says("Hi", thinks="hm"),
+    ),
+    "an object that is the answer": (
+        chunk({"content": {"name": "Ann", "age": 3}}) + STOPPED + DONE,
+        says('{"name":"Ann","age":3}'),
     ),
     "a part of another kind": (chunk({"content": [{"type": "image"}, {"text": "Hi"}]}) + STOPPED + DONE, says("Hi")),
     "no index and no id": (chunk({"tool_calls": TWO}) + TOOLS + DONE, says("", *CALLED)),
@@ -190,6 +195,17 @@ RESPONSES: dict[str, tuple[str, Expected]] = {
         + completed(),
         says("", CALLED[0]),
     ),
+    **{
+        f"a call whose pieces say more than its item: {given!r}": (
+            sse({"type": "response.output_item.added", "output_index": 0, "item": {**ITEM, "id": "f"}})
+            + sse({"type": "response.function_call_arguments.delta", "item_id": "f", "delta": '{"a":"one"}'})
+            + sse({"type": "response.output_item.done", "output_index": 0, "item": {**ITEM, "arguments": given}})
+            + completed(),
+            says("", CALLED[0]),
+        )
+        for given in ({}, "{}", "", None)
+    },
+    "a call without arguments": (completed(output=[{**ITEM, "arguments": {}}]), says("", ("act", {}))),
     "completed, and yet incomplete": (
         completed(output=[message("Hi")]).replace('"completed"', '"incomplete"', 1),
         says("Hi", how=StopReason.OTHER),
