@@ -32,7 +32,13 @@ class TokenUsage:
         # `sum()` begins with 0: without this a forgotten start value would give an AttributeError far from its cause.
         if not isinstance(other, TokenUsage):
             return NotImplemented
-        return TokenUsage(*(a + b for a, b in zip(attrs.astuple(self), attrs.astuple(other), strict=True)))
+        return TokenUsage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
 
 
 @attrs.frozen

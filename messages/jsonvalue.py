@@ -63,8 +63,11 @@ def freeze(value: Any, _room: int = DEEPEST) -> Any:
     Raises:
         ValueError: it is nested deeper than `DEEPEST`.
     """
-    # What is frozen already is frozen all the way down: passing a value on costs nothing, however large it is.
-    if isinstance(value, JsonObject | JsonArray) or not isinstance(value, Mapping | list | tuple):
+    # What is frozen already is frozen all the way down: passing a value on costs nothing, however large it is. The rest
+    # of the line is for speed: what is most often there, before the question whether it is a `Mapping`.
+    if value is None or isinstance(value, (JsonObject, JsonArray, str)):
+        return value
+    if not isinstance(value, (dict, list, tuple, Mapping)):
         return value
     if not _room:
         raise ValueError(f"a JSON value may be nested {DEEPEST} levels deep; flatten it")
@@ -75,15 +78,17 @@ def freeze(value: Any, _room: int = DEEPEST) -> Any:
 
 def thaw(value: Any) -> Any:
     """An ordinary, private copy of ``value``, all the way down."""
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):
         return {key: thaw(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [thaw(item) for item in value]
     return value
 
 
 def json_object(value: Mapping[str, Any]) -> JsonObject:
     """The read-only form of an object."""
+    if isinstance(value, JsonObject):
+        return value
     if not isinstance(value, Mapping):
         raise TypeError(f"expected a JSON object (a dict), got {type(value).__name__}: {value!r}")
     frozen: JsonObject = freeze(value)

@@ -10,8 +10,10 @@ Never raises for text it does not like. What is clean already comes back as the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
+from operator import is_
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -54,36 +56,49 @@ def has_surrogates(value: object) -> bool:
     return _clean(value) is not value
 
 
+# What nearly all values are comes first, by its exact class: to ask whether something is a `Mapping` costs as much as
+# the whole walk, and every value of a turn comes by here.
 def _clean(value: Any) -> Any:
+    kind = type(value)
+    if kind is str:
+        return value if value.isascii() else clean_text(value)
+    if value is None or kind in _ATOMS:
+        return value
+    if names := _field_names(kind):
+        return _clean_fields(value, names)
     if isinstance(value, str):
         return clean_text(value)
-    if isinstance(value, Mapping):
-        return _clean_object(value)
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         # Built and compared by identity, so that a clean value comes back as the same object and is not copied.
         items = [_clean(item) for item in value]
-        return value if _same(items, value) else freeze(items) if isinstance(value, list) else tuple(items)
-    if attrs.has(type(value)):
-        return _clean_fields(value)
+        return value if all(map(is_, items, value)) else freeze(items) if isinstance(value, list) else tuple(items)
+    if isinstance(value, Mapping):
+        return _clean_object(value)
     return value
 
 
+_ATOMS: Final = frozenset({bool, int, float})
+
+
+@lru_cache(maxsize=256)
+def _field_names(kind: Hashable) -> tuple[str, ...]:
+    assert isinstance(kind, type)
+    return tuple(field.name for field in attrs.fields(kind)) if attrs.has(kind) else ()
+
+
 def _clean_object(value: Mapping[Any, Any]) -> Any:
-    keys, items = list(value), list(value.values())
-    clean_keys, clean_items = [_clean(key) for key in keys], [_clean(item) for item in items]
-    if _same(clean_keys, keys) and _same(clean_items, items):
+    if all(_clean(key) is key and _clean(item) is item for key, item in value.items()):
         return value
-    return freeze(dict(zip(clean_keys, clean_items, strict=True)))
+    return freeze({_clean(key): _clean(item) for key, item in value.items()})
 
 
-def _clean_fields(value: Any) -> Any:
-    old = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
-    changed = {name: new for name, item in old.items() if (new := _clean(item)) is not item}
+def _clean_fields(value: Any, names: tuple[str, ...]) -> Any:
+    changed = {}
+    for name in names:
+        old = getattr(value, name)
+        if (new := _clean(old)) is not old:
+            changed[name] = new
     return attrs.evolve(value, **changed) if changed else value
-
-
-def _same(left: list[Any], right: list[Any] | tuple[Any, ...]) -> bool:
-    return all(a is b for a, b in zip(left, right, strict=True))
 
 
 def clean_json(value: Any) -> Any:

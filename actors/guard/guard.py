@@ -18,7 +18,6 @@ from ..session.requests import CloseSession, GaveUp, GuardCommand, OpenedSession
 from ..session.runtime import Runtime
 from ..session.session_actor import SessionActor
 from ..session.session_opening import open_session
-from ..shared.deadlock import owned_by
 from ..shared.mailbox import Reply, close_all, post
 from ..shared.outcome import StopClock
 
@@ -139,7 +138,7 @@ class Guard:
         try:
             # `opening` is what an asker who gives up cancels; `user_code` is what a forced shutdown cuts. Both only
             # while opening.
-            with owned_by(self.runtime.lifetime), slot.opening, self.runtime.lifetime.user_code():
+            with slot.opening, self.runtime.lifetime.user_code():
                 outcome = await open_session(self.runtime, slot.question, slot.clock)
             if isinstance(outcome, SessionActor):
                 await self._run(slot, outcome)

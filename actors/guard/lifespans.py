@@ -15,7 +15,6 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from ...core.ports.protocols import Plugin
-from ..shared.deadlock import owned_by
 from ..shared.lifetime import Lifetime
 from ..shared.user_code import UserCodeError, call_user
 
@@ -44,7 +43,7 @@ class Lifespan:
         try:
             # Enter and leave in one task, so that a part may hold a nursery or a cancel scope open between the two:
             # Trio demands that both ends of a scope are in one task.
-            with owned_by(self.lifetime), self.scope:
+            with self.scope:
                 await call_user(self.lifetime, self.enter)
                 self.entered = True
                 self.ready.set()

@@ -20,7 +20,7 @@ from ..memory.extractor import MemoryExtractor
 from ..recorder.claims import Claims, claims_of
 from ..recorder.recorder import Recorder
 from ..session.runtime import Runtime
-from ..shared.deadlock import owned_by
+from ..shared.deadlock import own_task
 from ..shared.hook_runner import HookRunner
 from ..shared.lifetime import Lifetime
 from ..shared.user_code import UserCodeError, call_sync, split_cancelled
@@ -68,6 +68,8 @@ class Supervisor:
     async def run(self) -> None:
         """Serve until the agent is left."""
         self.task = trio.lowlevel.current_task()
+        # Everything that calls code of the host's is started below this task.
+        own_task(self.lifetime)
         try:
             # One shield for everything, with one deadline that only moves closer. Graces of nested shields would add
             # up.
@@ -88,8 +90,7 @@ class Supervisor:
     @enable_ki_protection
     async def _record(self) -> None:
         try:
-            with owned_by(self.lifetime):
-                await self.runtime.recorder.run()
+            await self.runtime.recorder.run()
         except Exception as exc:
             # Raised by `_serve`: the home nursery would cancel the plugins instead of leaving them.
             self.crash = exc

@@ -187,15 +187,17 @@ class RunningTurn:
             self._reader = task
         events = self._turn.context.events
         self._read += 1
+        if self._read < events.size and (event := events.take()) is not None:
+            return event  # noqa: ASYNC910  a checkpoint once per buffer, and whenever there is nothing to read
         # A reader in a tight loop over a full buffer must switch tasks now and then, and need not for each event.
-        if self._read % events.size == 0 or not len(events):
-            await trio.lowlevel.checkpoint()
+        self._read = 0
+        await trio.lowlevel.checkpoint()
         while (event := events.take()) is None:
             if not events.closed:
                 refuse_waiting(self._turn.context.lifetime, "reading the turn's events")
             if not await events.wait_readable():
                 raise StopAsyncIteration
-        return event  # noqa: ASYNC910  a checkpoint once per buffer, and whenever there is nothing to read
+        return event
 
     async def __aenter__(self) -> RunningTurn:
         # No checkpoint: cancelled here, the turn that was just started would run on.

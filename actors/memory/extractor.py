@@ -26,7 +26,6 @@ from ...messages.errors import AgentError, MemoryStorageError
 from ...messages.history import Message, UserMessage
 from ...messages.hook_payloads import utc_now
 from ...messages.records import Memory
-from ..shared.deadlock import owned_by
 from ..shared.lifetime import Lifetime
 from ..shared.mailbox import Reply, close_all, post
 from ..shared.model_stream import Response, StreamLimits, read_response
@@ -133,14 +132,13 @@ class MemoryExtractor:
     async def run(self) -> None:
         """Run the actor until its mailbox is closed."""
         try:
-            with owned_by(self.lifetime):
-                async for request in self._inbox:
-                    extracted = await self._take_in(request)
-                    if request.reply is None:
-                        request.on_extracted(extracted)
-                    else:
-                        with request.reply as reply:
-                            reply.send(extracted)
+            async for request in self._inbox:
+                extracted = await self._take_in(request)
+                if request.reply is None:
+                    request.on_extracted(extracted)
+                else:
+                    with request.reply as reply:
+                        reply.send(extracted)
         finally:
             close_all(self._inbox)
 

@@ -20,7 +20,6 @@ from trio.lowlevel import enable_ki_protection
 
 from ...core.ports.protocols import SessionClaims, SessionStorage
 from ...messages.errors import AgentError, SessionTaken, StorageError
-from ..shared.deadlock import owned_by
 from ..shared.lifetime import Lifetime
 from ..shared.user_code import UserCodeError, call_user
 from .recorder import storage_error
@@ -115,7 +114,7 @@ class Claims:
     @enable_ki_protection
     async def run(self) -> None:
         """Run the actor until it is closed."""
-        with owned_by(self.lifetime), self._running:
+        with self._running:
             while True:
                 changed = self._changed
                 with trio.move_on_at(min((held.renew_at for held in self._held.values()), default=math.inf)):

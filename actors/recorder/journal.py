@@ -74,18 +74,27 @@ class Journal:
 
     def append_metadata(self, key: str, value: object) -> int:
         """A fact that is not a message. Sync. The mark to flush."""
+        if self.recorder.storage is None:
+            return self._log.posted
         return self.append_log_only(Metadata(key, clean_json(value)))
 
     def append_log_only(self, *payloads: SessionEventPayload) -> int:
         """Into the log alone. Sync. The mark to flush."""
         # One place numbers, in the step in which history changes: two places would drift apart after the first failed
         # write.
-        events = [SessionEvent(seq, utc_now(), payload) for seq, payload in enumerate(payloads, self.next_seq)]
-        self.next_seq += len(events)
-        for event in events:
-            if not isinstance(event.payload, Metadata):
-                self.on_message(event.seq, event.payload)
+        first, self.next_seq = self.next_seq, self.next_seq + len(payloads)
+        for seq, payload in enumerate(payloads, first):
+            if not isinstance(payload, Metadata):
+                self.on_message(seq, payload)
+        if self.recorder.storage is None:
+            return self._log.posted
+        events = [SessionEvent(seq, utc_now(), payload) for seq, payload in enumerate(payloads, first)]
         return self.recorder.post(self._log, events)
+
+    @property
+    def all_stored(self) -> bool:
+        """Whether nothing waits to be stored, and the log can go on."""
+        return not self._log.unsaved and self._log.lost is None
 
     async def flush(self, mark: int | None = None) -> None:
         """Wait until all that was posted, or all up to ``mark``, is stored. A checkpoint.
@@ -103,9 +112,14 @@ class Journal:
     async def flush_within(self, clock: StopClock, closing: float, mark: int | None = None) -> None:
         """The same, waiting no longer than ``closing`` seconds after a stop's grace is over.
 
+        Not a checkpoint where all is stored: then there is nothing to wait for, and nobody is woken.
+
         Raises:
             AgentError: as `flush`; or it was not waited for any longer, and is tried again with the next write.
         """
+        if self.all_stored:
+            self._told = None
+            return
         with clock.flush(closing):
             await self.flush(mark)
             return

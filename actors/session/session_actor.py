@@ -23,7 +23,6 @@ from ...messages.errors import AgentError, InvalidInput, TurnBusy
 from ...messages.events import ErrorEvent
 from ...messages.hook_payloads import SessionEnd
 from ..memory.extractor import Extracted, MemoryFeed
-from ..shared.deadlock import owned_by
 from ..shared.event_stream import EventStream
 from ..shared.mailbox import Reply, close_all, post
 from ..shared.outcome import StopClock, TurnControl
@@ -77,15 +76,14 @@ class SessionActor:
     @enable_ki_protection
     async def run(self) -> None:
         """Run the actor until it is closed and its last turn has ended."""
-        with owned_by(self.runtime.lifetime):
-            async with trio.open_nursery() as self._tasks:
-                async for command in self._inbox:
-                    if self._handle(command):
-                        break
-                    # In a task of its own: the end may take long, and the mailbox must go on answering "closed".
-                    if self.closing and self.turn is None and not self._finishing:
-                        self._finishing = True
-                        self._tasks.start_soon(self._finish, name=f"closing of {self.name}")
+        async with trio.open_nursery() as self._tasks:
+            async for command in self._inbox:
+                if self._handle(command):
+                    break
+                # In a task of its own: the end may take long, and the mailbox must go on answering "closed".
+                if self.closing and self.turn is None and not self._finishing:
+                    self._finishing = True
+                    self._tasks.start_soon(self._finish, name=f"closing of {self.name}")
 
     def _handle(self, command: SessionCommand) -> bool:
         """Deal with one message. Sync. True: the session is over."""
@@ -221,16 +219,15 @@ class SessionActor:
         error: AgentError | None = None
         lifetime, state = self.runtime.lifetime, self.state
         try:
-            with owned_by(lifetime):
-                # Not after a host's cancellation: there is no time for hooks and a model request, and what was said is
-                # extracted after a resume.
-                if self._graceful and lifetime.forced is None:
-                    with lifetime.user_code():
-                        event = SessionEnd(len(state.journal.transcript.history), session_id=state.session_id)
-                        await self.runtime.hooks.after(event, self.clock)
-                        await self._extract()
-                with lifetime.flushing():
-                    await state.journal.flush_within(self.clock, state.setup.config.closing_ms / 1000)
+            # Not after a host's cancellation: there is no time for hooks and a model request, and what was said is
+            # extracted after a resume.
+            if self._graceful and lifetime.forced is None:
+                with lifetime.user_code():
+                    event = SessionEnd(len(state.journal.transcript.history), session_id=state.session_id)
+                    await self.runtime.hooks.after(event, self.clock)
+                    await self._extract()
+            with lifetime.flushing():
+                await state.journal.flush_within(self.clock, state.setup.config.closing_ms / 1000)
         except AgentError as failure:
             error = failure
         finally:

@@ -1,14 +1,12 @@
 """Task ownership, so that no task waits for what waits for that task (semantics 1.1, WOULD_DEADLOCK).
 
-Every task that calls code of the host is marked with the agent it works for. A hook, tool, provider, storage or plugin
+The task that all of an agent's tasks descend from is marked with the agent. A hook, tool, provider, storage or plugin
 that then waits for that agent's turn, session or end would wait for itself: walking up the tree of tasks shows it.
 What a tool's thread calls through Trio may run in a system task, which descends from nobody: its context shows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
@@ -20,19 +18,9 @@ _owners: WeakKeyDictionary[trio.lowlevel.Task, object] = WeakKeyDictionary()
 _thread_of: ContextVar[object] = ContextVar("youyou_thread_of", default=None)
 
 
-@contextmanager
-def owned_by(agent: object) -> Iterator[None]:
-    """Mark the current task as working for ``agent``."""
-    task = trio.lowlevel.current_task()
-    before = _owners.get(task)
-    _owners[task] = agent
-    try:
-        yield
-    finally:
-        if before is None:
-            del _owners[task]
-        else:
-            _owners[task] = before
+def own_task(agent: object) -> None:
+    """Mark the current task, and all that are started below it, as working for ``agent``. To its end."""
+    _owners[trio.lowlevel.current_task()] = agent
 
 
 def owned_by_in_thread(agent: object) -> None:

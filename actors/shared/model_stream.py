@@ -46,6 +46,8 @@ from .user_code import UserCodeError, call_sync, call_user, to_user_code_error
 
 logger: logging.Logger = logging.getLogger("youyou")
 
+_ITEMS_PER_CHECKPOINT: Final = 64
+
 
 @attrs.define(eq=False)
 class Response:
@@ -61,11 +63,13 @@ class Response:
     """The ids of calls that are being written, by those that the provider gave them."""
     _kinds: list[type[TextBlock] | type[ReasoningBlock]] = attrs.Factory(list)
     _pieces: list[list[str]] = attrs.Factory(list)
+    _kind: type[TextBlock] | type[ReasoningBlock] | None = None
 
     def add(self, delta: TextDelta | ReasoningDelta) -> None:
         """Take in a piece; pieces of one kind that follow each other are one block."""
         kind = TextBlock if isinstance(delta, TextDelta) else ReasoningBlock
-        if not self._kinds or self._kinds[-1] is not kind:
+        if kind is not self._kind:
+            self._kind = kind
             self._kinds.append(kind)
             self._pieces.append([])
         self._pieces[-1].append(delta.text)
@@ -180,8 +184,10 @@ class ModelStream:
     silence: trio.CancelScope
     items: AsyncIterator[Any] = attrs.field(init=False)
     done: Done | None = None
+    _time: Callable[[], float] = attrs.field(init=False)
     _heard: float = -math.inf
-    _since_checkpoint: int = 0
+    # The first item counts for a whole buffer: a turn of many short answers must not keep the loop either.
+    _since_checkpoint: int = _ITEMS_PER_CHECKPOINT - 1
     _calls: int = 0
     _chars: int = 0
     _written: int = 0
@@ -189,9 +195,13 @@ class ModelStream:
     _halves: Halves = attrs.Factory(Halves)
     _ready: deque[ChatEvent] = attrs.Factory(deque)
 
+    def __attrs_post_init__(self) -> None:
+        # `trio.current_time` looks for the clock of the run each time, and the time is asked for at each delta.
+        self._time = trio.lowlevel.current_clock().current_time
+
     def hear(self) -> None:
         """The provider is not silent: its time begins anew. Sync."""
-        now = trio.current_time()
+        now = self._time()
         # Setting a deadline costs more than all else about a delta, so one that is a tick old is as good as new.
         if now - self._heard > _TICK:
             self._heard = now
@@ -225,6 +235,17 @@ class ModelStream:
                 raise error from exc  # noqa: ASYNC104  not a cancellation of ours
             if item is _END:
                 return None  # noqa: ASYNC910  the provider's own affair; see above
+            # Nearly all that a model says, many times a second: plain text within the bound needs none of what follows.
+            if (
+                type(item) is TextDelta
+                and type(text := item.text) is str
+                and text.isascii()
+                and 0 < len(text) <= self.limits.max_chars - self._chars
+                and self._halves.waiting is None
+            ):
+                self._chars += len(text)
+                self.hear()
+                return item  # noqa: ASYNC910  the provider's own affair; see above
             event = validate_chat_event(item)
             match event:
                 case TextDelta(text="") | ReasoningDelta(text=""):
@@ -233,7 +254,6 @@ class ModelStream:
                     self._chars += len(text)
                     if self._chars > self.limits.max_chars:
                         return self._last_piece(event)  # noqa: ASYNC910  the provider's own affair; see above
-                    # Nearly every delta is whole as it is; the way round costs a tenth of all that is done for one.
                     if self._halves.waiting is not None or text[-1:] >= _HALF or text[:1] >= _HALF:
                         self._ready.extend(self._halves.take(event))
                         self.hear()
@@ -343,7 +363,6 @@ _END: Final = object()
 # No character below is half of one; the few above that are whole take the way round.
 _HALF: Final = "\ud800"
 _TICK: Final = 0.001
-_ITEMS_PER_CHECKPOINT: Final = 64
 
 
 @disable_ki_protection

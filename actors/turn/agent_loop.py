@@ -193,12 +193,12 @@ class AgentLoop:
                 await trio.lowlevel.checkpoint()
             match event:
                 case TextDelta() | ReasoningDelta():
-                    if not events.has_capacity:
+                    if events.room <= 0:
                         await stream.wait_for_reader(events.wait_for_capacity)
                     response.add(event)
                     events.put(event)
                 case ToolCallDelta():
-                    if not events.has_capacity:
+                    if events.room <= 0:
                         await stream.wait_for_reader(events.wait_for_capacity)
                     call_id = self._call_id(response, event.call_id)
                     events.put(ToolCallDelta(call_id, event.tool_name, clean_text(event.text)))

@@ -224,19 +224,20 @@ class ToolBatch:
     async def _ask_hooks(self, entry: Entry) -> Refusal | None:
         """The hooks and the schema. Afterwards ``entry.call`` has the arguments that will run."""
         context, call = self.context, entry.call
-        event = BeforeToolUse(
-            call.call_id,
-            call.tool_name,
-            call.arguments,
-            session_id=context.journal.session_id,
-            turn_id=context.turn_id,
-        )
-        # While the batch may go on after a stop, so must what guards its calls.
-        outcome = await context.hooks.before(event, context.control.clock, lambda: context.control.batch_stopped)
-        if outcome.abort is not None:
-            return aborted(outcome.abort, outcome.error, context.config.notices)
-        entry.call = attrs.evolve(call, arguments=outcome.event.arguments)
-        return unfit_arguments(call, outcome.event.arguments, context.registry.checkers[call.tool_name])
+        if context.hooks.registry.taps(BeforeToolUse):
+            event = BeforeToolUse(
+                call.call_id,
+                call.tool_name,
+                call.arguments,
+                session_id=context.journal.session_id,
+                turn_id=context.turn_id,
+            )
+            # While the batch may go on after a stop, so must what guards its calls.
+            outcome = await context.hooks.before(event, context.control.clock, lambda: context.control.batch_stopped)
+            if outcome.abort is not None:
+                return aborted(outcome.abort, outcome.error, context.config.notices)
+            entry.call = attrs.evolve(call, arguments=outcome.event.arguments)
+        return unfit_arguments(call, entry.call.arguments, context.registry.checkers[call.tool_name])
 
     async def _refuse(self, entry: Entry, refused: Refusal) -> None:
         content = clean_text(refused.content)

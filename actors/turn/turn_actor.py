@@ -25,7 +25,6 @@ from ...messages.events import ErrorEvent, TurnCancelled, TurnComplete, TurnResu
 from ...messages.hook_payloads import TurnEnd, TurnStart
 from ...messages.records import Memory
 from ..memory.memory_search import search_memories
-from ..shared.deadlock import owned_by
 from .agent_loop import AgentLoop, LoopLimits
 from .compactor import Compactor
 from .pipeline import PipelineRun
@@ -81,13 +80,12 @@ class Turn:
         """
         context = self.context
         try:
-            with owned_by(context.lifetime):
-                with context.lifetime.user_code():
-                    await self._converse()
-                # A scope of its own after the one for user code: when a stop has cut that one, there is still time to
-                # close the log.
-                with context.lifetime.flushing():
-                    await self._close_log()
+            with context.lifetime.user_code():
+                await self._converse()
+            # A scope of its own after the one for user code: when a stop has cut that one, there is still time to
+            # close the log.
+            with context.lifetime.flushing():
+                await self._close_log()
         finally:
             self._end()
 

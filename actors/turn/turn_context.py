@@ -68,7 +68,9 @@ class TurnContext:
         await self.emit(ErrorEvent(error))
 
     async def flush(self, mark: int | None = None) -> None:
-        """Wait until what was posted is stored, within the bound of a stop (semantics 6.1). A checkpoint.
+        """Wait until what was posted is stored, within the bound of a stop (semantics 6.1).
+
+        A checkpoint, except where all is stored: then there is nothing to wait for, and nobody is woken.
 
         Raises:
             AgentError: the storage failed, or was not waited for any longer.

@@ -20,14 +20,20 @@ def sendability_problem(messages: Iterable[Message]) -> str | None:
     """The first thing about ``messages`` that a provider would refuse, or None (semantics 5)."""
     check = SendabilityCheck()
     for index, message in enumerate(messages):
-        if problem := check.see(message):
+        if problem := _unencodable(message) or check.see(message):
             return f"message {index}: {problem}"
     return check.unanswered_problem()
 
 
+def _unencodable(message: Message) -> str | None:
+    if has_surrogates(message):
+        return f"{type(message).__name__} holds a lone surrogate, which cannot be encoded"
+    return None
+
+
 @attrs.define(eq=False)
 class SendabilityCheck:
-    """The invariant as a running check: O(1) per message."""
+    """The invariant as a running check: O(1) per message, which must hold no lone surrogate."""
 
     _open: dict[str, ToolCall] = attrs.field(factory=dict)
     _ids: set[str] = attrs.field(factory=set)
@@ -45,8 +51,6 @@ class SendabilityCheck:
     def see(self, message: Message) -> str | None:
         """Take the next message; say what is wrong with it at this place. After a problem, begin anew."""
         self._follow(message)
-        if has_surrogates(message):
-            return f"{type(message).__name__} holds a lone surrogate, which cannot be encoded"
         match message:
             case ToolCall():
                 return self._see_call(message)

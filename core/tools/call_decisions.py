@@ -118,7 +118,8 @@ def judge(
 
 def _returned(call: ToolCall, output: ToolOutput, notices: Notices) -> Judgement:
     content = truncate(output.content, notices.truncated)
-    output = attrs.evolve(output, content=content)
+    if content is not output.content:
+        output = attrs.evolve(output, content=content)
     if not output.is_error:
         return Judgement(output, ToolOutcome.OK)
     failed = ToolExecutionError(f"tool {call.tool_name!r} says: {content[:_SHOWN]}")

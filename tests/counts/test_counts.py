@@ -42,24 +42,24 @@ CHAT, TOOLS, ONE_CALL = (0, 200), (8, 20), (1, 5)
 
 STEPS_AND_PASSES = {
     # workload, store: in the order in which tasks were woken; in the reverse order
-    (CHAT, False): ((22, 12), (17, 10)),
-    (CHAT, True): ((31, 16), (26, 14)),
-    (TOOLS, False): ((40, 18), (39, 17)),
-    (TOOLS, True): ((61, 25), (58, 24)),
-    (ONE_CALL, False): ((20, 12), (20, 11)),
-    (ONE_CALL, True): ((33, 18), (33, 18)),
+    (CHAT, False): ((21, 12), (15, 9)),
+    (CHAT, True): ((32, 17), (27, 15)),
+    (TOOLS, False): ((31, 10), (22, 9)),
+    (TOOLS, True): ((53, 20), (41, 19)),
+    (ONE_CALL, False): ((14, 8), (15, 9)),
+    (ONE_CALL, True): ((34, 19), (34, 19)),
 }
 WRITES_AND_FLUSHES = {
     # workload, with a store: as above
     CHAT: ((2, 2), (2, 2)),
-    TOOLS: ((9, 9), (10, 11)),
-    ONE_CALL: ((4, 5), (4, 5)),
+    TOOLS: ((5, 5), (4, 4)),
+    ONE_CALL: ((4, 4), (4, 4)),
 }
 PER_DELTA = {
     # Python: function calls (of Python and of C) from provider to reader; blocks of memory that a waiting one holds
-    (3, 11): (39, 4),
-    (3, 12): (39, 4),
-    (3, 13): (39, 4),
+    (3, 11): (28, 4),
+    (3, 12): (28, 4),
+    (3, 13): (28, 4),
 }
 
 
