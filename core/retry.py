@@ -49,6 +49,7 @@ def given_up(error: AgentError, policy: RetryPolicy) -> AgentError:
         f"{error.message} (the server asks for a wait of {error.retry_after_ms} ms, longer than "
         f"RetryPolicy.longest_wait_ms={policy.longest_wait_ms}; send the message again later)",
         retryable=error.retryable,
+        source=error.source,
         retry_after_ms=error.retry_after_ms,
     )
     failed.__cause__ = error

@@ -164,10 +164,24 @@ class AgentError(Exception):
 
     @classmethod
     def of(
-        cls, code: ErrorCode, message: str, *, retryable: bool | None = None, retry_after_ms: int | None = None
+        cls,
+        code: ErrorCode,
+        message: str,
+        *,
+        retryable: bool | None = None,
+        source: ErrorSource | None = None,
+        retry_after_ms: int | None = None,
     ) -> AgentError:
         """The error of this code."""
-        return cls.by_code[ErrorCode(code)](message, retryable=retryable, retry_after_ms=retry_after_ms)
+        kind = cls.by_code[ErrorCode(code)]
+        return kind(message, retryable=retryable, source=source, retry_after_ms=retry_after_ms)
+
+    def reported_by(self, source: ErrorSource) -> AgentError:
+        """The error itself, from ``source`` unless it says already that it is not the agent's own."""
+        # Of some codes only who raised the error tells the source: a provider may refuse content as the agent may.
+        if self.source is ErrorSource.AGENT:
+            self.source = source
+        return self
 
     def _value(self) -> tuple[object, ...]:
         details = tuple(getattr(self, name) for name in self.details)

@@ -11,7 +11,7 @@ from ...core.memory.extraction import query_text
 from ...core.ports.answer_checks import memories_of
 from ...core.ports.protocols import MemoryStorage
 from ...messages.content import UserInput
-from ...messages.errors import AgentError, MemoryStorageError
+from ...messages.errors import AgentError, ErrorSource, MemoryStorageError
 from ...messages.records import Memory
 from ...messages.text import clean_text
 from ..shared.lifetime import Lifetime
@@ -63,5 +63,5 @@ async def found_memories(
 def memory_error(what: str, error: UserCodeError) -> AgentError:
     """The error that the host sees of a failure around memories."""
     if isinstance(error.cause, AgentError):
-        return error.cause
+        return error.cause.reported_by(ErrorSource.STORAGE)
     return MemoryStorageError(f"{what}: {error}")

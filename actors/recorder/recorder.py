@@ -22,7 +22,7 @@ from trio.lowlevel import enable_ki_protection
 
 from ...core.ports.answer_checks import events_of
 from ...core.ports.protocols import SessionStorage
-from ...messages.errors import AgentError, ErrorCode, StorageError
+from ...messages.errors import AgentError, ErrorCode, ErrorSource, StorageError
 from ...messages.records import SessionEvent
 from ..shared.lifetime import Lifetime
 from ..shared.mailbox import Reply
@@ -236,7 +236,9 @@ class Recorder:
     def _fail(self, log: SessionLog, error: AgentError) -> None:
         if log.lost is None:
             self.failures += 1
-            logger.warning("%s", error)
+            # Once for as long as it is the same: each attempt is news for those who wait, not for who reads the log.
+            logger.log(logging.DEBUG if error == log.told else logging.WARNING, "%s", error)
+            log.told = error
             log.fail(error)
 
     async def _read(self, load: _Load) -> None:
@@ -259,7 +261,7 @@ class Recorder:
 def storage_error(doing: str, error: UserCodeError) -> AgentError:
     """The error that the host sees of a session storage that raised."""
     if isinstance(error.cause, AgentError):
-        return error.cause
+        return error.cause.reported_by(ErrorSource.STORAGE)
     failure = StorageError(f"{doing} failed: {error}; see what the storage says")
     failure.__cause__ = error.cause
     return failure

@@ -23,7 +23,8 @@ class SessionLog:
     """What is posted and not yet stored, in order. A mark is a number of events ``posted``.
 
     ``wanted``: a write is asked for. ``writing``: one is under way. ``tried_again``: one failed, and then once more
-    while the storage worked for others. ``lost``: why nothing will ever be stored again; ``on_lost`` is told, once.
+    while the storage worked for others. ``told``: the failure that was logged last, until a write succeeds.
+    ``lost``: why nothing will ever be stored again; ``on_lost`` is told, once.
     """
 
     session_id: str
@@ -34,6 +35,7 @@ class SessionLog:
     tried_again: bool = False
     failures: int = 0
     failure: AgentError | None = None
+    told: AgentError | None = None
     lost: AgentError | None = None
     on_lost: Callable[[AgentError], None] = lambda _: None
     acks: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
@@ -55,6 +57,7 @@ class SessionLog:
 
     def stored(self, count: int) -> None:
         """The first ``count`` unsaved events are stored."""
+        self.told = None
         for _ in range(count):
             self.unsaved.popleft()
         # All of them: each compares with a mark of its own.

@@ -39,7 +39,7 @@ from ...messages.chat import (
     ToolCallDelta,
 )
 from ...messages.content import ContentBlock, ReasoningBlock, TextBlock
-from ...messages.errors import AgentError, ProviderError, ProviderTimeout, StreamInterrupted
+from ...messages.errors import AgentError, ErrorSource, ProviderError, ProviderTimeout, StreamInterrupted
 from ...messages.history import AssistantMessage, MessageStatus, ToolCall
 from .lifetime import Lifetime
 from .user_code import UserCodeError, call_sync, call_user, to_user_code_error
@@ -372,7 +372,7 @@ async def _next(items: AsyncIterator[Any]) -> Any:
 
 def _provider_error(provider: ModelProvider, error: UserCodeError) -> AgentError:
     if isinstance(error.cause, AgentError):
-        return error.cause
+        return error.cause.reported_by(ErrorSource.PROVIDER)
     logger.debug("provider %r raised", provider.id, exc_info=error.cause)
     return ProviderError(f"provider {provider.id!r} raised {error}", retryable=True)
 

@@ -115,4 +115,5 @@ def unfinished_of(last: LastTurn, pipeline: Pipeline) -> Unfinished | None:
 
 
 def _named(step: Step, error: AgentError) -> AgentError:
-    return AgentError.of(error.code, f"step {step.name!r} failed: {error.message}", retryable=error.retryable)
+    message = f"step {step.name!r} failed: {error.message}"
+    return AgentError.of(error.code, message, retryable=error.retryable, source=error.source)

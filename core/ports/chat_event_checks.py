@@ -23,7 +23,7 @@ from ...messages.chat import (
     TokenUsage,
     ToolCallDelta,
 )
-from ...messages.errors import AgentError, ErrorCode, ProviderError
+from ...messages.errors import AgentError, ErrorCode, ErrorSource, ProviderError
 from ...messages.history import ToolCall
 from ...messages.plain import NotPlain, plain_json, plain_record, plain_text
 from ...messages.text import clean_value, safe_str
@@ -102,7 +102,8 @@ def _repaired(call: ToolCall) -> ToolCall:
 
 def error_of(event: ChatError) -> AgentError:
     """The error that the provider reported."""
-    return AgentError.of(event.code, event.message, retryable=event.retryable, retry_after_ms=event.retry_after_ms)
+    error = AgentError.of(event.code, event.message, retryable=event.retryable, retry_after_ms=event.retry_after_ms)
+    return error.reported_by(ErrorSource.PROVIDER)
 
 
 def _code(event: ChatError) -> ErrorCode:

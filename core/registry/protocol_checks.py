@@ -102,9 +102,12 @@ def _method_problem(method: Any, wanted: Any) -> str | None:
 
 def _surely_sync(method: Any) -> bool:
     # What wraps an async function, a partial or a decorator, may be a plain one that returns its coroutine;
-    # such a one takes whatever comes.
+    # such a one takes whatever comes, or says by its annotation what it hands back.
     function = inspect.unwrap(getattr(method, "__func__", method))
     if not inspect.isfunction(function) or inspect.iscoroutinefunction(function):
+        return False
+    told = str(getattr(function, "__annotations__", {}).get("return", ""))
+    if "Awaitable" in told or "Coroutine" in told:
         return False
     return not any(each.kind is each.VAR_POSITIONAL for each in inspect.signature(function).parameters.values())
 
