@@ -168,7 +168,8 @@ class _Facts:
     begun: dict[str, LastTurn] = attrs.field(factory=dict)  # a turn may continue any earlier one
     newest: Message | None = None
     asked: bool = False  # nothing was said or called since the newest input
-    unanswered: dict[int, tuple[Message, str]] = attrs.field(factory=dict)  # by identity
+    at: int = 0  # the number of the newest message; below 1 in a compaction's
+    unanswered: dict[int, tuple[Message, str]] = attrs.field(factory=dict)  # by such a number
 
     def see(self, event: SessionEvent) -> None:
         self.seq = max(self.seq, event.seq)
@@ -179,13 +180,13 @@ class _Facts:
                     self.refusals.append((event.seq, str(value.get("provider")), str(value.get("model"))))
             case UserMessage() as message:
                 self.inputs += 1
-                self.newest, self.asked = message, True
+                self.newest, self.at, self.asked = message, event.seq, True
                 if self.last_turn is not None and self.last_turn.input is None and self.last_turn.unfinished:
                     self._update(attrs.evolve(self.last_turn, input=message))
             case SystemMessage() as message:
-                self.newest = message
+                self.newest, self.at = message, event.seq
             case message:
-                self.newest, self.asked = message, False
+                self.newest, self.at, self.asked = message, event.seq, False
 
     def left_unanswered(self) -> tuple[tuple[Message, str], ...]:
         """What no turn answered, the one included in which the process died."""
@@ -195,7 +196,7 @@ class _Facts:
     def _leave_unanswered(self, turn: LastTurn | None, cause: str) -> None:
         # As `Transcript.leave_unanswered`: a turn that ended, and whose input was kept.
         if self.asked and self.newest is not None and turn is not None and turn.input is not None:
-            self.unanswered[id(self.newest)] = (self.newest, cause)
+            self.unanswered[self.at] = (self.newest, cause)
 
     def _crash(self) -> None:
         if self.last_turn is not None and self.last_turn.unfinished:
@@ -250,10 +251,10 @@ class _Facts:
         if record is not None:
             # Of what was reported only the ratio is true of a history that was replaced.
             self.record, self.meter = record, {key: self.meter[key] for key in self.meter if key == "ratio"}
-            known = range(len(record.messages))
-            left = [(record.messages[at], cause) for at, cause in record.unanswered if at in known]
-            self.unanswered = {id(message): (message, cause) for message, cause in left}
-            self.newest = record.messages[-1] if record.messages else None
+            kept = record.messages
+            left = [(at, cause) for at, cause in record.unanswered if at in range(len(kept))]
+            self.unanswered = {at - len(kept): (kept[at], cause) for at, cause in left}
+            self.newest, self.at = (kept[-1], -1) if kept else (None, 0)
 
     def _begin_turn(self, turn_id: str, value: Mapping[str, Any]) -> None:
         # The larger one: a log that was compacted or copied may begin in the middle.
