@@ -80,7 +80,8 @@ class Supervisor:
                     home.start_soon(self._record, name="recorder")
                     await self._serve(home)
                     self.closed.set()
-                    self._warn_of_stuck()
+                    if self.runtime.pool.stuck:
+                        home.start_soon(self._warn_of_stuck, name="the wait for tools that do not stop")
                     home.cancel_scope.cancel("the agent is left")
         finally:
             self.watching.cancel("the agent is left")
@@ -230,8 +231,10 @@ class Supervisor:
         elif not lifespan.gone.is_set() or lifespan.scope.cancelled_caught:
             logger.error("%s did not end in time", lifespan.name)
 
-    def _warn_of_stuck(self) -> None:
-        names = sorted(set(self.runtime.pool.stuck))
+    async def _warn_of_stuck(self) -> None:
+        # The nursery waits for the tools in any case: this task only says whom for, once they had time to clean up.
+        with trio.CancelScope(shield=True):
+            names = sorted(set(await self.runtime.pool.wait_for_stuck()))
         if names:
             text = (
                 f"leaving the agent waits for tools that do not stop: {', '.join(names)}; have them honour cancellation"

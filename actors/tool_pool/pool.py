@@ -113,6 +113,20 @@ class ToolPool:
         """The tools that were given up and still run."""
         return tuple(run.job.call.tool_name for run in self._stuck)
 
+    async def wait_for_stuck(self) -> tuple[str, ...]:
+        """Let the tools that were given up end within their patience; the names of those that did not.
+
+        Cancellation: a checkpoint unless there are none. Bounded by the patience, counted from the cut.
+        """
+        # A stop without patience gives up what is merely cleaning up, which is not to be accused.
+        while waits := [until for run in self._stuck if (until := self._patient_until(run)) > trio.current_time()]:
+            with trio.move_on_at(max(waits)):
+                await self._freed.park()
+        return self.stuck
+
+    def _patient_until(self, run: _Run) -> float:
+        return run.deadline.scope.deadline + self.patience
+
     @property
     def open(self) -> bool:
         """Whether tools may start."""
@@ -210,6 +224,7 @@ class ToolPool:
                 if run.answered:
                     del self._stuck[run]
                     self.threads.lend(-run.threads)
+                    self._freed.unpark_all()
                 else:
                     self._answer(run, outcome)
         except Exception as exc:

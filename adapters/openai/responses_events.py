@@ -42,33 +42,38 @@ _KEPT = ("type", "id", "summary", "content", "encrypted_content")
 
 @attrs.define
 class _Told:
-    """What was told of one kind of text, against what the items say in the end."""
+    """What was told of one kind of text by deltas, and not yet by an item that is done."""
 
-    pieces: list[str] = attrs.field(factory=list)
-    items: list[str] = attrs.field(factory=list)
+    _pieces: list[str] = attrs.field(factory=list)
+    _text: str = ""
+    _at: int = 0
 
     def piece(self, text: str) -> str:
         """A delta."""
-        self.pieces.append(text)
+        self._pieces.append(text)
         return text
 
     def untold(self) -> str:
-        """What deltas told of an item that says nothing itself."""
-        return "".join(self.pieces)[len("".join(self.items)) :]
+        """What deltas told and no item said yet."""
+        # Joined once: an item takes its part by moving the place, not by a copy of what is left.
+        if self._pieces:
+            self._text, self._at, self._pieces = self._text[self._at :] + "".join(self._pieces), 0, []
+        return self._text[self._at :] if self._at else self._text
 
     def late(self, text: str) -> str:
-        """A text that is told when it is done: what of it no delta told."""
-        untold = self.untold()
-        return self.piece(text[len(untold) :]) if text.startswith(untold) else ""
+        """A text that is told when it is done, before its item is: what of it no delta told."""
+        told = self.untold()
+        return self.piece(text[len(told) :]) if text.startswith(told) else ""
 
     def rest(self, text: str) -> str:
         """An item's whole text: what of it no delta told."""
-        self.items.append(text)
-        told, said = "".join(self.pieces), "".join(self.items)
-        if len(said) <= len(told) or not said.startswith(told):
+        if self._pieces:
+            self.untold()
+        if self._text.startswith(text, self._at):
+            self._at += len(text)
             return ""
-        self.pieces = [said]
-        return said[len(told) :]
+        told, self._text, self._at = self._text[self._at :], "", 0
+        return text[len(told) :] if text.startswith(told) else ""
 
 
 @attrs.define

@@ -88,11 +88,8 @@ class Body:
             yield from self._objects(self._decoder.feed(chunk))
             return
         self._hold(chunk)
-        if self._form is _Form.UNKNOWN:
-            self._form = self._judge(b"".join(self._pieces), ended=False)
-        if self._form is _Form.EVENTS:
-            held, self._pieces = b"".join(self._pieces), []
-            yield from self._objects(self._decoder.feed(held))
+        if self._form is _Form.UNKNOWN and self._begins_a_stream(ended=False):
+            yield from self._objects(self._decoder.feed(self._taken()))
 
     def finish(self) -> Iterator[Found]:
         """What is left when the body has ended.
@@ -100,15 +97,23 @@ class Body:
         Raises:
             UnreadableBody: the body is neither an event stream nor JSON.
         """
-        if self._form is _Form.UNKNOWN:
-            held = b"".join(self._pieces)
-            self._form = self._judge(held, ended=True)
-            if self._form is _Form.EVENTS:
-                yield from self._objects(self._decoder.feed(held))
+        if self._form is _Form.UNKNOWN and self._begins_a_stream(ended=True):
+            yield from self._objects(self._decoder.feed(self._taken()))
         if self._form is _Form.EVENTS:
             yield from self._objects(self._decoder.flush())
         else:
-            yield from self._whole(b"".join(self._pieces).removeprefix(_BOM))
+            yield from self._whole(self._taken())
+
+    def _taken(self) -> bytes:
+        held, self._pieces = b"".join(self._pieces), []
+        return held
+
+    def _begins_a_stream(self, *, ended: bool) -> bool:
+        """Judge by what is held. Some servers keep a connection open by blank lines before the answer: none is kept."""
+        start = self._taken().removeprefix(_BOM).lstrip(_WHITE)
+        self._pieces, self._held = [start] if start else [], len(start)
+        self._form = self._judge(start, ended=ended)
+        return self._form is _Form.EVENTS
 
     def _hold(self, chunk: bytes) -> None:
         # Of what can only be quoted a beginning is enough.
@@ -118,8 +123,8 @@ class Body:
         if self._held > MAX_EVENT_BYTES:
             raise EventTooLong(MAX_EVENT_BYTES)
 
-    def _judge(self, start: bytes, *, ended: bool) -> _Form:
-        text, declared = start.removeprefix(_BOM).lstrip(_WHITE), "event-stream" in self.content_type
+    def _judge(self, text: bytes, *, ended: bool) -> _Form:
+        declared = "event-stream" in self.content_type
         if text.startswith((b"{", b"[")):
             return _Form.JSON
         if _EVENT_LINE.match(text) or (declared and (b"data:" in text or (ended and not text))):

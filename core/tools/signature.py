@@ -21,6 +21,7 @@ from ...messages.errors import InvalidConfig, InvalidToolArguments
 from ...messages.jsonvalue import JsonObject, json_object
 from ..ports.protocols import ToolInput
 from . import docstrings
+from .keys import note_keys
 
 _REFUSED_KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: "is positional-only, and a model passes arguments by name; remove the '/'",
@@ -134,6 +135,8 @@ def _schema(parameters: list[Parameter], tool: str) -> JsonObject:
         schemas, definitions = msgspec.json.schema_components(
             [parameter.hint for parameter in parameters], ref_template="#/$defs/{name}"
         )
+        for parameter, described in zip(parameters, schemas, strict=True):
+            note_keys(parameter.hint, described, definitions)
     except (TypeError, ValueError) as error:
         raise InvalidConfig(
             f"a parameter of tool {tool!r} has a type that JSON cannot carry ({str(error).splitlines()[-1]}); "

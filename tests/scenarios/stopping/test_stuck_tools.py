@@ -110,6 +110,28 @@ async def test_the_host_s_cancel_does_not_wait_for_it_before_plugins(stuck, auto
     assert ["user: go", "call stubborn", "unknown stubborn"] == stuck.stored()
 
 
+@pytest.mark.parametrize(("takes", "accused"), [(0.05, 0), (0.4, 0), (0.6, 1)])
+async def test_cleaning_up_for_a_moment_is_not_an_accusation(takes, accused, stuck, recwarn, autojump_clock):
+    """After the host's cancel a tool has its patience, counted from its cut, before a warning names it."""
+
+    async def cleans_up(_):
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(takes)
+
+    stuck.configure(shutdown_grace_ms=100)
+    stuck.tools["stubborn"].does = cleans_up
+    stuck.says(calls("stubborn"))
+    with trio.move_on_after(1), stuck.takes(1.1 + takes):
+        async with stuck.session() as session:
+            await session.send_message("go")
+            await trio.sleep_forever()
+
+    assert accused == len(recwarn)
+
+
 async def test_nothing_it_does_later_is_visible(stuck, autojump_clock):
     """What a stuck tool reports or returns after it was given up does not reach anybody."""
 
