@@ -100,7 +100,11 @@ _EXAMPLES = {
     "delete": ["youyou sessions delete 3f2a", "youyou sessions delete --yes 3f2a 77b0"],
     "models": ["youyou models"],
     "profiles": ["youyou profiles shop.agent:builder --resolved"],
-    "explore": ["youyou explore shop.scenarios:buying", "youyou explore tests/scenarios.py:buying --html report.html"],
+    "explore": [
+        "youyou explore shop.scenarios:buying",
+        "youyou explore tests/scenarios.py:buying --html report.html",
+        "youyou explore shop.scenarios:buying --workers 8 --budget 1h --until-quiet",
+    ],
     "completion": ["youyou completion bash > ~/.local/share/bash-completion/completions/youyou"],
 }
 
@@ -303,9 +307,15 @@ def _add_explore(commands: Parsers) -> None:
     help = "cancel a Trio scenario everywhere, break its ports, run it in many orders"
     parser = _command(commands, "explore", help, _explore)
     parser.add_argument("scenario", metavar="MODULE:SCENARIO", help="an async function; also PATH/TO/FILE.py:SCENARIO")
-    parser.add_argument("--schedules", type=_count, default=200, metavar="N", help="orders to try (default: 200)")
+    parser.add_argument("--schedules", type=_count, metavar="N", help="orders to try (default: 200)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the first order (default: 0)")
     parser.add_argument("--cancel", default="root", metavar="NAME", help="the target to cancel (default: root)")
+    parser.add_argument("--budget", metavar="TIME", help="real time for each report: 90, 90s, 15m or 1h")
+    parser.add_argument("--until-quiet", action="store_true", help="try orders until nothing new comes")
+    parser.add_argument("--workers", type=_count, metavar="N", help="processes that do the runs (default: this one)")
+    parser.add_argument(
+        "--profile", choices=["quick", "ci", "nightly"], help="how much to try, where nothing else says it"
+    )
     parser.add_argument("--replay", metavar="TOKEN", help="run only what this token names, and print its trace")
     parser.add_argument("--html", metavar="FILE", help="write the report as one page")
     parser.add_argument("--json", action="store_true", help="print the reports as JSON")
@@ -316,7 +326,17 @@ def _explore(arguments: argparse.Namespace) -> int:
 
     a = arguments
     return explore(
-        a.scenario, schedules=a.schedules, seed=a.seed, cancel=a.cancel, token=a.replay, html=a.html, as_json=a.json
+        a.scenario,
+        schedules=a.schedules,
+        seed=a.seed,
+        cancel=a.cancel,
+        token=a.replay,
+        html=a.html,
+        as_json=a.json,
+        budget=a.budget,
+        workers=a.workers,
+        until_quiet=a.until_quiet,
+        profile=a.profile,
     )
 
 

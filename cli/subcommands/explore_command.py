@@ -19,20 +19,43 @@ if TYPE_CHECKING:
 def explore(
     scenario: str,
     *,
-    schedules: int,
+    schedules: int | None,
     seed: int,
     cancel: str | None,
     token: str | None,
     html: str | None,
     as_json: bool,
+    budget: str | None = None,
+    workers: int | None = None,
+    until_quiet: bool = False,
+    profile: str | None = None,
 ) -> int:
     """Try everything on the scenario and print what was found; the command's exit code."""
     from ...testing import Interrupted, examine, load_scenario
+    from ...testing.campaigns.campaign import Elsewhere
+    from ...testing.campaigns.profiles import PROFILES, seconds_of
+    from ...testing.workers.crew import WorkersLost
 
+    settings = None if profile is None else PROFILES[profile]
+    if settings is not None:
+        schedules = settings.schedules if schedules is None else schedules
+        workers = settings.workers if workers is None else workers
+        until_quiet = until_quiet or schedules is None
     progress = _Progress(sys.stderr.isatty())
     try:
-        found = load_scenario(scenario)
-        reports = examine(found, schedules=schedules, seed=seed, cancel=cancel, token=token, progress=progress)
+        limit = seconds_of(budget) if budget is not None else None if settings is None else settings.budget
+        load_scenario(scenario)
+        reports = examine(
+            scenario,
+            schedules=schedules,
+            seed=seed,
+            cancel=cancel,
+            token=token,
+            budget=limit,
+            until_quiet=until_quiet,
+            workers=workers,
+            progress=progress,
+        )
     except Interrupted as interrupted:
         progress.clear()
         put(f"{interrupted.report}\n")
@@ -40,6 +63,8 @@ def explore(
     except ValueError as error:
         # What was typed: the scenario's own errors are in its report.
         raise UsageError(str(error)) from error
+    except (Elsewhere, WorkersLost) as error:
+        raise CommandError(str(error)) from error
     finally:
         progress.clear()
     if html is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import attrs
 
@@ -18,17 +19,17 @@ from ..engine.running import run_attempt
 from ..engine.selftest import self_test
 from ..engine.simulation import Scenario
 from ..process.leaks import LeakWatch
-from ..process.locations import NOWHERE, Location
+from ..process.locations import NOWHERE
 from ..process.recording import Recording
 from ..process.trio_internals import ChannelTracer
 from ..report.findings import Coverage, Failure, failure_of
 from ..report.report import Report
-from ..report.tokens import token_of
+from ..report.seen import Known, Seen, is_telling, seen_of
+from ..report.tokens import decode, token_of
 
 Progress = Callable[[int, int, int], None]
 """Called after every run with the number of runs done, planned, and failed."""
 Key = tuple[object, ...]
-Trace = tuple[object, ...]
 _RECORDED = 8
 _ENOUGH_STEPS = 2_000
 _TOKENS = 20
@@ -37,6 +38,15 @@ _TOKENS = 20
 
 class OutOfTime(Exception):
     """The budget of real time is used up."""
+
+
+class Elsewhere(RuntimeError):
+    """Two processes do not see the same runs of a scenario."""
+
+
+ELSEWHERE = (
+    "does it go over a set of strings, or read something that differs between processes? Set PYTHONHASHSEED to a number"
+)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -69,6 +79,9 @@ class Campaign:
     recover: Scenario | None = None
     budget: float | None = None
     """Seconds of real time after which no further run begins."""
+    given: Any = None
+    """The scenario as it was given: what a name is looked for to be sent to other processes."""
+    recover_given: Any = None
     base: Run | None = None
     """The undisturbed run."""
     runs: int = 0
@@ -80,14 +93,12 @@ class Campaign:
     not_reached: int = 0
     without_effect: int = 0
     unresolved: list[str] = attrs.field(factory=list)
-    took_effect: set[tuple[str, str]] = attrs.field(factory=set)
-    """Kind and target of each injection that was delivered."""
+    known: Known = attrs.field(factory=Known)
+    """What was reached so far, in this process or another."""
     missed: tuple[str, ...] = ()
     unshown: tuple[str, ...] = ()
     kinds: dict[Key, Kind] = attrs.field(factory=dict)
-    cancelled: dict[tuple[str, Location], None] = attrs.field(factory=dict)
-    awaited: set[tuple[str, int]] = attrs.field(factory=set)
-    traces: Counter[Trace] = attrs.field(factory=Counter)
+    traces: Counter[bytes] = attrs.field(factory=Counter)
     """How often each course was taken that no injection had changed."""
     promised: Counter[tuple[str, tuple[Promise, ...]]] = attrs.field(factory=Counter)
     """How many disturbed runs (of the scenario, of the recovery) made which promises."""
@@ -96,6 +107,14 @@ class Campaign:
     partial: str = ""
     exhausted: str = ""
     unseen: float | None = None
+    search: tuple[str, str] = ("", "")
+    """What of a run tells a search how to go on: the ``options`` of its decisions, the ``places`` that were new."""
+    listener: Callable[[Seen], None] | None = None
+    """Told what each run adds to the books: in a worker, whose own books nobody reads."""
+    last: Run | None = None
+    """The run made last in this process."""
+    told: int = 0
+    """Executions that the listener knows of."""
     started: float = attrs.field(factory=time.perf_counter)
 
     def baseline(self, attempt: Attempt) -> Run:
@@ -108,8 +127,8 @@ class Campaign:
         if (problem := divergence(first, twin)) is not None:
             first.violations.insert(0, Violation("nondeterminism", problem, 0))
         self.base = first
-        self.traces[trace_of(first)] += 1
-        self.file(first)
+        # It is judged by itself: what it promises is what the others are compared with.
+        self._enter(attrs.evolve(seen_of(first, self.known, search=("places",)), judged=False), first)
         enough = _ENOUGH_STEPS + 10 * len(first.steps)
         self.limits = attrs.evolve(self.limits, max_steps=min(self.limits.max_steps, enough))
         return first
@@ -155,8 +174,7 @@ class Campaign:
         if baseline is not None and run.crashed is None:
             resolve_actions(run, baseline)
         self.take(run)
-        if self.progress is not None:
-            self.progress(self.runs, max(self.runs, self.planned_runs), self.failed)
+        self._tell_progress()
         return run
 
     def check_budget(self) -> None:
@@ -164,51 +182,79 @@ class Campaign:
         if self.budget is not None and time.perf_counter() - self.started > self.budget:
             raise OutOfTime
 
-    def take(self, run: Run) -> None:
-        """Enter what ``run`` shows into the books."""
-        self._count(run)
-        self.file(run)
+    def take(self, run: Run, *, further: bool = False) -> Seen:
+        """Enter what ``run`` shows into the books; ``further`` if its crash is counted already."""
+        seen = seen_of(run, self.known, further=further, search=self.search)
+        self.last = run
+        if self.listener is not None:
+            self.listener(attrs.evolve(seen, runs=self.runs - self.told))
+            self.told = self.runs
+        self._enter(seen, run)
+        return seen
 
-    def take_recovery(self, run: Run) -> None:
-        """A further state that the same crash may leave: its injection is counted already."""
-        self.promised["recovery", tuple(run.promises)] += 1
-        self.file(run)
+    def enter(self, seen: Seen) -> None:
+        """Enter what a run in another process has shown."""
+        self.runs += seen.runs
+        self._enter(seen, None)
+        self._tell_progress()
 
-    def _count(self, run: Run) -> None:
-        self.planned += len(run.attempt.injections)
-        self.delivered += len({d.injection for d in run.deliveries})
-        self.not_reached += len(run.not_reached)
-        self.without_effect += len(run.without_effect)
-        injections = [run.attempt.injections[d.injection] for d in run.deliveries]
-        self.took_effect.update((injection.kind, injection.what) for injection in injections)
-        if run.unresolved:
-            self.unresolved.append(token_of(run))
-        self.awaited |= run.awaited
-        if not run.attempt.injections:
-            self.traces[trace_of(run)] += 1
-        if run.deliveries or not run.attempt.injections:
-            self.promised["scenario" if run.crashed is None else "recovery", tuple(run.promises)] += 1
-        for delivery in run.deliveries:
-            if delivery.location is not NOWHERE and run.attempt.injections[delivery.injection].kind == "cancel":
-                self.cancelled[delivery.name, delivery.location] = None
-        if run.shutdown is not None and (self.worst is None or run.shutdown > self.worst[0]):
-            self.worst = (run.shutdown, token_of(run))
+    def _tell_progress(self) -> None:
+        if self.progress is not None:
+            self.progress(self.runs, max(self.runs, self.planned_runs), self.failed)
 
-    def file(self, run: Run) -> None:
-        """Put each violation of ``run`` with others of its kind; the most telling run of a kind is its example."""
-        self.failed += bool(run.failures)
-        seen: dict[Key, Violation] = {}
-        for violation in run.violations:
-            seen.setdefault(signature(violation), violation)
-        for key, violation in seen.items():
+    def _enter(self, seen: Seen, run: Run | None) -> None:
+        self.planned += seen.planned
+        self.delivered += seen.delivered
+        self.not_reached += seen.not_reached
+        self.without_effect += seen.without_effect
+        if seen.unresolved:
+            self.unresolved.append(seen.token)
+        if seen.trace:
+            self.traces[seen.trace] += 1
+        if seen.judged:
+            self.promised["recovery" if seen.recovery else "scenario", seen.promises] += 1
+        if seen.shutdown is not None and seen.shutdown > self.known.shutdown:
+            self.worst = (seen.shutdown, seen.token)
+        self.known.add(seen)
+        self._file(seen, run)
+
+    def _file(self, seen: Seen, run: Run | None) -> None:
+        """Put each violation with others of its kind; the most telling run of a kind is its example."""
+        self.failed += seen.failed
+        found: dict[Key, Violation] = {}
+        for violation in seen.violations:
+            found.setdefault(signature(violation), violation)
+        for key, violation in found.items():
             kind = self.kinds.get(key)
+            if kind is None or (not is_telling(kind.run) and seen.telling):
+                run = self._again(seen, key) if run is None else run
             if kind is None:
+                assert run is not None
                 kind = self.kinds[key] = Kind(run, violation)
-            elif not _is_telling(kind.run) and _is_telling(run):
+            elif run is not None and not is_telling(kind.run) and seen.telling:
                 kind.run, kind.violation = run, violation
             kind.runs += 1
             if len(kind.tokens) < _TOKENS:
-                kind.tokens.append(token_of(run))
+                kind.tokens.append(seen.token)
+
+    def _again(self, seen: Seen, key: Key) -> Run:
+        """A run of another process, again in this one: an example can be looked at from all sides.
+
+        Raises:
+            Elsewhere: it does not show here what it showed there.
+        """
+        run = self.quietly(decode(seen.token))
+        if all(signature(violation) != key for violation in run.violations):
+            raise Elsewhere(f"{seen.token} fails in a worker ({key[0]}) and not in this process: {ELSEWHERE}")
+        run.deliveries = list(seen.deliveries)
+        return run
+
+    def quietly(self, attempt: Attempt) -> Run:
+        """A run that is not counted: it was made before."""
+        runs = self.runs
+        run = self.run(attempt)
+        self.runs = runs
+        return run
 
     def replace(self, key: Key, run: Run) -> None:
         """A smaller example of a kind of failure."""
@@ -258,7 +304,7 @@ class Campaign:
 
     def _coverage(self, baseline: Run) -> Coverage:
         seen = {(baseline.tasks[s.task].name, s.location): None for s in baseline.steps if s.location is not NOWHERE}
-        return Coverage(tuple(seen), tuple(self.cancelled), tuple(sorted(self.awaited | baseline.awaited)))
+        return Coverage(tuple(seen), tuple(self.known.cancelled), tuple(sorted(self.known.awaited)))
 
     def _promises_not_made(self) -> Iterable[tuple[str, bool]]:
         """Promises that only some runs made, in words, and whether no disturbed run made them at all."""
@@ -310,7 +356,8 @@ def conduct(campaign: Campaign, work: Callable[[], None], *, coverage: bool = Fa
 
 
 def _progress(campaign: Campaign) -> str:
-    return f"{campaign.runs:,} of {max(campaign.planned_runs, campaign.runs):,} runs"
+    planned = f" of {campaign.planned_runs:,}" if campaign.planned_runs > campaign.runs else ""
+    return f"{campaign.runs:,}{planned} runs, {campaign.runs / (time.perf_counter() - campaign.started):,.0f} a second"
 
 
 def _is_made(promise: Promise, made: tuple[Promise, ...], expected: Iterable[Promise]) -> bool:
@@ -320,12 +367,6 @@ def _is_made(promise: Promise, made: tuple[Promise, ...], expected: Iterable[Pro
     line = (promise.kind, promise.line)
     wanted = sum((p.kind, p.line) == line for p in expected)
     return wanted > 0 and sum((p.kind, p.line) == line for p in made) >= wanted
-
-
-def trace_of(run: Run) -> Trace:
-    """The course of a run: who ran, where it waited then, when; and the decisions that are not about order."""
-    course = tuple((step.task, id(step.location), step.time) for step in run.steps)
-    return (course, tuple(item for item in run.deviations.items() if item[0] in run.asides))
 
 
 def signature(violation: Violation) -> Key:
@@ -368,11 +409,6 @@ def name_of(scenario: Scenario) -> str:
     return str(name).replace("<locals>.", "")
 
 
-def _is_telling(run: Run) -> bool:
-    """Something had happened when it was disturbed: a cancel before the first step shows next to nothing."""
-    return all((injection.at, injection.when) != (1, "before") for injection in run.attempt.injections)
-
-
 _LAST = ("leak", "swallowed")
 
 
@@ -384,7 +420,7 @@ def _size(failure: Failure) -> tuple[object, ...]:
         failure.kind in _LAST,
         len(failure.attempt.injections),
         deviations,
-        not _is_telling(failure.run),
+        not is_telling(failure.run),
         failure.step,
         failure.token,
     )

@@ -15,11 +15,15 @@ import inspect
 import os
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import Any, overload
 
-from ..engine.simulation import Scenario, Simulation
+import attrs
+
+from ..engine.simulation import Simulation
 from ..report.findings import trace_lines
 from ..report.report import Report
+from ..workers.references import CannotTravel, reference_to
 from .exploration import explore
 from .replays import replay
 from .sweeps import sweep
@@ -28,6 +32,17 @@ from .targets import SWEPT
 ENVIRONMENT = "YOUYOU_REPLAY"
 """Name of the environment variable with a token to replay, behind the name of its test and a colon."""
 AsyncTest = Callable[..., Any]
+
+
+@attrs.define
+class Defaults:
+    """What the pytest plugin was told for all tests."""
+
+    workers: Executor | None = None
+    """Does the runs of tests without fixtures; those of others stay in this process."""
+
+
+defaults = Defaults()
 _REPLAYED = ("cancel", "error", "crash", "allow", "allow_leaks", "swallowed", "max_steps", "max_seconds")
 
 
@@ -84,7 +99,10 @@ def _ordinary(engine: Callable[..., Report], test: AsyncTest, options: dict[str,
             await test(*bound.args, **bound.kwargs)
 
         scenario.__qualname__ = test.__qualname__
-        _judge(engine, scenario, options)
+        if defaults.workers is not None and not given and "workers" not in options and _travels(run):
+            _judge(engine, run, {**options, "workers": defaults.workers})
+        else:
+            _judge(engine, scenario, options)
 
     run.__signature__ = signature  # type: ignore[attr-defined]  # pytest reads it to find the fixtures
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
@@ -94,7 +112,16 @@ def _ordinary(engine: Callable[..., Report], test: AsyncTest, options: dict[str,
     return run
 
 
-def _judge(engine: Callable[..., Report], scenario: Scenario, options: dict[str, Any]) -> None:
+def _travels(test: Any) -> bool:
+    """Whether other processes can find it."""
+    try:
+        reference_to(test)
+    except CannotTravel:
+        return False
+    return True
+
+
+def _judge(engine: Callable[..., Report], scenario: Any, options: dict[str, Any]) -> None:
     __tracebackhide__ = True
     name = scenario.__qualname__.rpartition(".")[2]
     token = _token_for(name)

@@ -16,18 +16,21 @@ from .campaign import Progress
 from .exploration import explore
 from .replays import replay
 from .sweeps import sweep
+from .teamwork import Workers
 
 _FAULTS: tuple[Mode, ...] = ("raise_before", "raise_after", "cut", "dies", "slow", "cancel_after")
 
 
 def examine(
-    scenario: Scenario,
+    scenario: Scenario | str,
     *,
-    schedules: int = 200,
+    schedules: int | None = 200,
     cancel: str | None = "root",
     seed: int = 0,
     token: str | None = None,
     budget: float | None = None,
+    until_quiet: bool = False,
+    workers: Workers = None,
     progress: Progress | None = None,
 ) -> tuple[Report, ...]:
     """Everything that needs no further words: cancels, faults, Ctrl-C, orders, lateness; or only ``token`` again.
@@ -37,22 +40,25 @@ def examine(
     what recovers.
 
     Args:
-        schedules: how many orders to explore.
+        schedules: how many orders to explore; None: 200, or as many as there are with ``until_quiet``.
         cancel: what is cancelled at every step, beside all that the scenario names; None: nothing at all.
         budget: seconds of real time for each of the reports.
+        until_quiet: explore until nothing new comes.
+        workers: how many processes do the runs, or an `Executor`, as for `sweep` and `explore`.
     """
     if token is not None:
         return (replay(scenario, token),)
-    more: dict[str, Any] = {"seed": seed, "budget": budget, "progress": progress}
+    more: dict[str, Any] = {"seed": seed, "budget": budget, "progress": progress, "workers": workers}
+    orders: dict[str, Any] = {**more, "schedules": schedules, "until_quiet": until_quiet}
     first = sweep(scenario, cancel=cancel, faults=_FAULTS, **more)
     if first.note:
         # The undisturbed run fails, and so would all others.
         return (first,)
     named = [] if cancel is None else [name for name in ("ctrl-c", *first.baseline.targets) if name != cancel]
     swept = [_noted(sweep(scenario, cancel=name, **more), f"cancel={name!r}") for name in named]
-    explored = [explore(scenario, schedules=schedules, **more)]
+    explored = [explore(scenario, **orders)]
     if first.baseline.calls:
-        late = explore(scenario, schedules=schedules, latency=True, **more)
+        late = explore(scenario, latency=True, **orders)
         explored.append(_noted(late, "with late ports"))
     return (first, *swept, *explored)
 

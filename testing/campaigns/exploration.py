@@ -13,6 +13,7 @@ decisions that matter.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import attrs
 
@@ -31,14 +32,20 @@ from ..engine.attempt import (
 from ..engine.running import outside_trio, prepared
 from ..engine.simulation import Scenario
 from ..report.report import Report
+from ..report.seen import Seen
 from ..report.tokens import fits
-from .campaign import Campaign, Key, Progress, conduct, signature, trace_of
-from .orders import Frontier, Sampler
+from .campaign import Campaign, Key, Progress, conduct, signature
+from .orders import Deviations, Frontier, Sampler
 from .targets import as_scenario, every_point
+from .teamwork import Part, Team, Workers, check_workers, results_file
 
 _AUTO: tuple[Strategy, ...] = ("systematic", "walk", "pct2", "guided", "pct3")
 _SCHEDULES = 200
 _SHRINKS = 80
+_FIRST_ROUND, _LARGEST_ROUND = 32, 4096
+"""Orders that are chosen at once where many processes run them; each round is twice as large as the one before."""
+_QUIET = 200
+"""Orders none of which is new, at the least, before a search is taken to have come to its end."""
 
 
 @attrs.frozen
@@ -50,6 +57,17 @@ class Search:
     strategies: Sequence[Strategy]
     cancel: str | None
     stop_at_first: bool
+    until_quiet: bool
+
+
+@attrs.frozen
+class Unit:
+    """One order; or every cancel of a target in one."""
+
+    attempt: Attempt
+    systematic: bool = False
+    """A search goes on from here: how many possibilities did each decision have?"""
+    cancel: str | None = None
 
 
 def explore(
@@ -70,6 +88,10 @@ def explore(
     max_seconds: float = 7 * 86_400.0,
     stop_at_first: bool = True,
     budget: float | None = None,
+    until_quiet: bool = False,
+    workers: Workers = None,
+    chunk: int | None = None,
+    save: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Run ``scenario`` under many orders of its tasks and report what went wrong, shrunk.
@@ -78,7 +100,7 @@ def explore(
     every order was tried: ``report.exhausted`` says so.
 
     Args:
-        schedules: how many orders; 200 if nothing is said, no limit if there is a ``bound``.
+        schedules: how many orders; 200 if nothing is said, no limit if there is a ``bound`` or ``until_quiet``.
         bound: try every order with at most so many deviations from the plain order, and no other.
         cancel: a target, as for `sweep`, that is cancelled at every step of each order.
         strategy: how orders are chosen: ``systematic`` (all of them, those with few deviations first), ``walk`` (every
@@ -96,27 +118,40 @@ def explore(
         max_steps: more steps than this in one run are a failure, and so is more virtual time than ``max_seconds``.
         stop_at_first: end at the first failing order.
         budget: seconds of real time after which no further run begins; the report says that it is partial.
+        until_quiet: end when nothing new comes: none of the last 200 orders, or of the later half of all, was new.
+        workers: how many processes do the runs, or a `concurrent.futures.Executor`. The report is the same whatever it
+            is, 0 (this process alone) included; without it each order may be chosen after the one before. The scenario
+            must be found by name: not made inside another function.
+        chunk: how many orders a worker is handed at once; that does not change the report either.
+        save: a file that keeps the results; the same call again goes on where it was stopped.
         progress: called after every run with runs done, runs planned, and failures.
 
     Raises:
         Interrupted: a person pressed Ctrl-C; its ``report`` holds what was found.
+        ValueError: an option cannot be, ``save`` holds another campaign, or another process cannot find the scenario.
     """
     chosen = as_scenario(scenario)
+    check_workers(workers, chunk)
     if chaos is not None and "cancel_after" in chaos.modes:
         raise ValueError("chaos makes calls fail, it does not cancel: leave 'cancel_after' out of its modes")
     strategies: Sequence[Strategy] = (strategy,) if isinstance(strategy, str) else tuple(strategy)
     _check(schedules, bound, fairness, swallowed, strategies)
-    if schedules is None and bound is None:
+    if schedules is None and bound is None and not until_quiet:
         schedules = _SCHEDULES
     longest = max_seconds if chaos is None else min(max_seconds, chaos.heal + chaos.finish)
     limits = Limits(max_steps, longest, allow, allow_leaks=allow_leaks, swallowed=swallowed, noting=True)
     base = Attempt(seed=seed, fairness=fairness, latency=latency, chaos=chaos)
-    search = Search(schedules, bound, strategies, cancel, stop_at_first)
+    search = Search(schedules, bound, tuple(strategies), cancel, stop_at_first, until_quiet)
 
     def work() -> Report:
         with prepared() as watch:
-            campaign = Campaign(chosen, limits, watch, "exploration", progress, budget=budget)
-            return conduct(campaign, lambda: _explore(campaign, base, search), coverage=cancel is not None)
+            campaign = Campaign(chosen, limits, watch, "exploration", progress, budget=budget, given=scenario)
+            file = results_file(save, campaign, search, order=base, rounds=workers is not None)
+            with (
+                file as kept,
+                Team(campaign, search, PART, workers, chunk, kept) as team,
+            ):
+                return conduct(campaign, lambda: _explore(campaign, base, search, team), coverage=cancel is not None)
 
     return outside_trio(work)
 
@@ -139,42 +174,125 @@ def _check(
             check_strategy(name)
 
 
-def _explore(campaign: Campaign, base: Attempt, search: Search) -> None:
+def do_unit(campaign: Campaign, search: Search, unit: Unit) -> None:
+    """Make the runs of one unit."""
+    if unit.cancel is None:
+        campaign.search = ("options" if unit.systematic else "", "places" if "guided" in search.strategies else "")
+        campaign.try_out(unit.attempt)
+        campaign.search = ("", "")
+        return
+    plain = campaign.last
+    if plain is None or plain.attempt != unit.attempt:
+        plain = campaign.quietly(unit.attempt)
+    _cancel_in(campaign, plain, unit.cancel)
+
+
+PART = Part(do_unit, f"{__name__}:{do_unit.__name__}")
+
+
+@attrs.define(eq=False)
+class Rounds:
+    """Which orders to try next, as long as there are any."""
+
+    search: Search
+    base: Attempt
+    baseline: Run
+    frontier: Frontier
+    sampler: Sampler
+    few: int
+    """So many orders are tried one after another: that may be all there are."""
+    number: int = 0
+    """Orders chosen so far."""
+    none_left: bool = False
+
+    def next(self, size: int) -> list[Unit]:
+        """At most ``size`` orders, chosen from what is known now. Empty: there is none left."""
+        chosen: list[Unit] = []
+        deepest: int | None = None
+        while len(chosen) < size and (self.search.schedules is None or self.number < self.search.schedules):
+            # By turns, unless all can be tried: few deviations find most bugs soon, chance finds those that need many.
+            turn = self.search.strategies[self.number % len(self.search.strategies)] == "systematic"
+            deviations: Deviations | None = ()
+            if self._always or turn or self.number < self.few:
+                # What has more deviations is chosen only when all with fewer were run: they may lead to others.
+                deviations = self.frontier.next(deepest)
+                if deviations is None:
+                    self.none_left = not chosen
+                    break
+                deepest = len(deviations)
+            self.number += 1
+            order = Order(deviations=deviations) if deviations else self.sampler.next()
+            chosen.append(Unit(attrs.evolve(self.base, order=order), systematic=bool(deviations)))
+        return chosen
+
+    @property
+    def _always(self) -> bool:
+        return self.search.bound is not None or not self.sampler.strategies
+
+
+def _explore(campaign: Campaign, base: Attempt, search: Search, team: Team[Unit]) -> None:
     baseline = campaign.baseline(base)
     campaign.planned_runs = campaign.runs + (search.schedules or 0)
     if [f for f in baseline.failures if f.kind != "leak"]:
         campaign.note = "the plain order fails already"
         return
-    chance = [name for name in search.strategies if name != "systematic"]
+    chance = tuple(name for name in search.strategies if name != "systematic")
     frontier, sampler = Frontier(search.bound), Sampler(chance, base.seed, max(1, baseline.decisions))
     frontier.expand((), baseline.options)
-    _cancel_in(campaign, baseline, search.cancel)
-    systematic = len(chance) < len(search.strategies)
-    always = search.bound is not None or not chance
     # What the plain run tells is a guess: after twice as many the program is larger than it looked.
-    few = 2 * _orders(baseline, search.schedules) if systematic else 0
-    number = 0
-    while (search.schedules is None or number < search.schedules) and not (campaign.failed and search.stop_at_first):
-        # By turns, unless all can be tried: few deviations find most bugs soon, chance finds those that need many.
-        turn = search.strategies[number % len(search.strategies)] == "systematic"
-        deviations = frontier.next() if always or turn or number < few else ()
-        if deviations is None:
-            campaign.exhausted = _exhausted(search)
-            break
-        number += 1
-        order = Order(deviations=deviations) if deviations else sampler.next()
-        run = _try(campaign, attrs.evolve(base, order=order), number)
-        new = campaign.traces[trace_of(run)] == 1
-        if deviations and new:
-            frontier.expand(deviations, run.options)
-        elif not deviations:
-            sampler.take(run, trace_of(run))
-        if new and not run.failures:
-            _cancel_in(campaign, run, search.cancel)
-    if search.cancel is not None and ("cancel", search.cancel) not in campaign.took_effect and not campaign.failed:
-        campaign.missed = (f"no injection took effect for cancel={search.cancel!r}: is the target's name right?",)
-    if not campaign.exhausted:
+    few = 2 * _orders(baseline, search.schedules) if len(chance) < len(search.strategies) else 0
+    rounds = Rounds(search, base, baseline, frontier, sampler, few)
+    _over(campaign, search, team, [Unit(baseline.attempt, cancel=search.cancel)] if search.cancel is not None else [])
+    try:
+        over = _orders_until_over(campaign, search, team, rounds)
+    finally:
+        # The budget may end it, or a person.
         campaign.unseen = sampler.unseen
+    if rounds.none_left and not over:
+        campaign.exhausted, campaign.unseen = _exhausted(search), None
+    arrived = ("cancel", search.cancel) in campaign.known.took_effect
+    if search.cancel is not None and not arrived and not campaign.failed:
+        campaign.missed = (f"no injection took effect for cancel={search.cancel!r}: is the target's name right?",)
+
+
+def _orders_until_over(campaign: Campaign, search: Search, team: Team[Unit], rounds: Rounds) -> bool:
+    """Try one round after another; whether something ended it before there was none left."""
+    size = _FIRST_ROUND if team.by_rounds else 1
+    number = last_new = 0
+    over = bool(campaign.failed and search.stop_at_first)
+    while not over and (units := rounds.next(size)):
+        fresh: list[Unit] = []
+        known = campaign.failing()
+        for unit, (seen, *_) in team.do(units):
+            number += 1
+            _shrink_new(campaign, known, number)
+            known = campaign.failing()
+            new = campaign.traces[seen.trace] == 1
+            last_new = number if new else last_new
+            _learn(unit, seen, rounds, new=new)
+            if new and not seen.failed and search.cancel is not None:
+                fresh.append(Unit(unit.attempt, cancel=search.cancel))
+            quiet = search.until_quiet and number - last_new >= max(_QUIET, number // 2)
+            if quiet:
+                campaign.note = f"none of the last {number - last_new:,} orders was new"
+            over = quiet or bool(campaign.failed and search.stop_at_first)
+            if over:
+                break
+        over = _over(campaign, search, team, fresh) or over
+        size = min(2 * size, _LARGEST_ROUND) if team.by_rounds else 1
+    return over
+
+
+def _learn(unit: Unit, seen: Seen, rounds: Rounds, *, new: bool) -> None:
+    if not unit.systematic:
+        rounds.sampler.take(seen)
+    elif new:
+        rounds.frontier.expand(unit.attempt.order.deviations, seen.options)
+
+
+def _over(campaign: Campaign, search: Search, team: Team[Unit], units: list[Unit]) -> bool:
+    """Do ``units``; whether that ends the search."""
+    return any(campaign.failed and search.stop_at_first for _ in team.do(units))
 
 
 def _orders(plain: Run, most: int | None) -> int:
@@ -195,22 +313,17 @@ def _exhausted(search: Search) -> str:
     return words if search.cancel is None else f"{words}, and in each every cancel of {search.cancel}"
 
 
-def _try(campaign: Campaign, attempt: Attempt, number: int) -> Run:
-    """One order; a failure of a kind that is new is shrunk."""
-    known = campaign.failing()
-    run = campaign.try_out(attempt)
+def _shrink_new(campaign: Campaign, known: set[Key], number: int) -> None:
+    """Failures of kinds that are new are shrunk."""
     for key in campaign.failing() - known:
-        smaller = shrink(campaign, run, key)
+        smaller = shrink(campaign, campaign.kinds[key].run, key)
         left = len(smaller.attempt.order.deviations)
         campaign.note = f"found in schedule {number}, shrunk to {left} decision{'s' * (left != 1)}"
         campaign.replace(key, smaller)
-    return run
 
 
-def _cancel_in(campaign: Campaign, plain: Run, target: str | None) -> None:
+def _cancel_in(campaign: Campaign, plain: Run, target: str) -> None:
     """The same order again, once for each step, with a cancel there."""
-    if target is None:
-        return
     deviations = tuple(plain.deviations.items())
     order = Order(deviations=deviations) if deviations else Order()
     born = plain.targets.get(target, 0)

@@ -13,12 +13,11 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from ..engine.attempt import Order, Run
+from ..engine.attempt import Order
 from ..engine.schedule import derive
+from ..report.seen import Place, Seen
 
 Deviations = tuple[tuple[int, int], ...]
-_LONGEST_SEED = 12
-"""Deviations of a seed that are kept: as many as fit into a token."""
 
 
 @attrs.define(eq=False)
@@ -43,9 +42,12 @@ class Frontier:
             self._levels.append(deque())
         self._levels[level].append(later)
 
-    def next(self) -> Deviations | None:
-        """An order not tried yet, with as few deviations as there are left; None: every one was."""
-        for level in self._levels:
+    def next(self, most: int | None = None) -> Deviations | None:
+        """An order not tried yet, with as few deviations as there are left; None: every one was.
+
+        ``most``: None also where the next one would have more deviations than that.
+        """
+        for level in self._levels[:most]:
             while level:
                 found = next(level[0], None)
                 if found is not None:
@@ -63,8 +65,8 @@ class Sampler:
     length: int
     """Decisions of a plain run."""
     _number: int = 0
-    _seen: Counter[object] = attrs.field(factory=Counter)
-    _places: set[tuple[str, int, str]] = attrs.field(factory=set)
+    _seen: Counter[bytes] = attrs.field(factory=Counter)
+    _places: set[Place] = attrs.field(factory=set)
     _seeds: list[Deviations] = attrs.field(factory=list)
 
     def next(self) -> Order:
@@ -80,19 +82,13 @@ class Sampler:
         chosen = rng.choice(self._seeds)
         return Order("walk", seed, length=self.length, deviations=chosen[: rng.randint(1, len(chosen))])
 
-    def take(self, run: Run, trace: object) -> None:
-        """``run`` was made. One that led a task to a place right after a task never seen before it there is a seed."""
-        self._seen[trace] += 1
-        names = [task.name for task in run.tasks]
-        places = {
-            (names[step.task], id(step.location), names[before.task])
-            for before, step in zip(run.steps, run.steps[1:], strict=False)
-        }
-        if not places <= self._places:
-            self._places |= places
-            kept = tuple(run.deviations.items())[:_LONGEST_SEED]
-            if kept:
-                self._seeds.append(kept)
+    def take(self, seen: Seen) -> None:
+        """One was run. If it led a task to a place right after a task never seen before it there, it is a seed."""
+        self._seen[seen.trace] += 1
+        if not self._places.issuperset(seen.places):
+            self._places.update(seen.places)
+            if seen.deviations:
+                self._seeds.append(seen.deviations)
 
     @property
     def unseen(self) -> float | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Literal
 
 import attrs
@@ -25,6 +26,7 @@ from ..process.locations import NOWHERE, Location
 from ..report.report import Report
 from .campaign import Campaign, Progress, conduct
 from .targets import Point, as_scenario, every_point
+from .teamwork import Part, Team, Workers, check_workers, results_file
 
 Target = str | Callable[[Simulation], object] | None
 Points = Literal["every-step", "every-location"] | int
@@ -41,7 +43,7 @@ class Plan:
     then_points: int
     faults: tuple[Mode, ...]
     ports: tuple[str, ...] | None
-    crash: Scenario | None
+    crashes: bool
     pairs: int
     schedules: int
     seed: int
@@ -58,7 +60,7 @@ def sweep(
     faults: Sequence[Mode] = (),
     ports: Sequence[str] | None = None,
     error: Callable[[Fault, PortCall], BaseException] | None = None,
-    crash: Scenario | None = None,
+    crash: Scenario | str | None = None,
     pairs: int = 0,
     schedules: int = 1,
     seed: int = 0,
@@ -69,6 +71,9 @@ def sweep(
     max_seconds: float = 7 * 86_400.0,
     stop_at_first: bool = False,
     budget: float | None = None,
+    workers: Workers = None,
+    chunk: int | None = None,
+    save: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Run ``scenario`` once per point, doing something at that point, and report what went wrong.
@@ -94,26 +99,33 @@ def sweep(
         max_steps: more steps than this in one run are a failure, and so is more virtual time than ``max_seconds``.
         stop_at_first: end the sweep at its first failure.
         budget: seconds of real time after which no further run begins; the report says that it is partial.
+        workers: how many processes do the runs, or a `concurrent.futures.Executor`; the report is the same whatever it
+            is. The scenario and functions given with it must be found by name: not made inside another function.
+        chunk: how many points a worker is handed at once; that does not change the report either.
+        save: a file that keeps the results; the same call again goes on where it was stopped.
         progress: called after every run with runs done, runs planned, and failures.
 
     Raises:
         Interrupted: a person pressed Ctrl-C; its ``report`` holds what was found.
+        ValueError: an option cannot be, ``save`` holds another campaign, or another process cannot find the scenario.
     """
     chosen = as_scenario(scenario)
-    crash = None if crash is None else as_scenario(crash)
+    recover = None if crash is None else as_scenario(crash)
+    check_workers(workers, chunk)
     _check_counts(points, schedules, pairs, then_points, swallowed)
     named = cancel if cancel is None or isinstance(cancel, str) else "action"
     plan = Plan(
         named, points, then, then_points, _checked(faults), None if ports is None else tuple(ports),
-        crash, pairs, schedules, seed, stop_at_first,
+        crash is not None, pairs, schedules, seed, stop_at_first,
     )  # fmt: skip
     target = None if cancel is None or isinstance(cancel, str) else cancel
     limits = Limits(max_steps, max_seconds, allow, target, error, allow_leaks, swallowed)
 
     def work() -> Report:
         with prepared() as watch:
-            campaign = Campaign(chosen, limits, watch, "sweep", progress, crash, budget)
-            return conduct(campaign, lambda: _sweep(campaign, plan), coverage=cancel is not None)
+            campaign = Campaign(chosen, limits, watch, "sweep", progress, recover, budget, scenario, crash)
+            with results_file(save, campaign, plan) as kept, Team(campaign, plan, PART, workers, chunk, kept) as team:
+                return conduct(campaign, lambda: _sweep(campaign, plan, team), coverage=cancel is not None)
 
     return outside_trio(work)
 
@@ -136,21 +148,55 @@ def _checked(faults: Sequence[Mode]) -> tuple[Mode, ...]:
     return tuple(faults)
 
 
-def _sweep(campaign: Campaign, plan: Plan) -> None:
-    baseline = campaign.baseline(Attempt(seed=plan.seed))
+@attrs.frozen
+class Unit:
+    """What is done to one run, and what follows from it; or all of that under one more order of tasks."""
+
+    injections: tuple[Injection, ...] = ()
+    schedule: int = 0
+    """Number of the order; beyond 0 the unit is everything that is done under it."""
+
+
+def do_unit(campaign: Campaign, plan: Plan, unit: Unit) -> None:
+    """Make the runs of one unit."""
+    base = _base(plan, unit.schedule)
+    if unit.schedule:
+        _under(campaign, plan, base)
+    elif len(unit.injections) == 1:
+        assert campaign.base is not None
+        _single(campaign, plan, base, unit.injections[0], campaign.base)
+    else:
+        campaign.try_out(attrs.evolve(base, injections=unit.injections))
+
+
+PART = Part(do_unit, f"{__name__}:{do_unit.__name__}")
+
+
+def _base(plan: Plan, number: int) -> Attempt:
+    order = Order("walk", derive(plan.seed, "schedule", number)) if number else Order()
+    return Attempt(seed=plan.seed, order=order)
+
+
+def _sweep(campaign: Campaign, plan: Plan, team: Team[Unit]) -> None:
+    baseline = campaign.baseline(_base(plan, 0))
     # A leak hides nothing: what is left behind is known, and everything else can still be tried.
     if [f for f in baseline.failures if f.kind != "leak"]:
         campaign.note = "the undisturbed run fails already, so nothing was injected"
         return
-    for number in range(plan.schedules):
-        order = Order() if number == 0 else Order("walk", derive(plan.seed, "schedule", number))
-        _under(campaign, plan, Attempt(seed=plan.seed, order=order), baseline if number == 0 else None)
+    singles = list(_singles(plan, baseline))
+    units = [Unit((injection,)) for injection in singles]
+    units += [Unit(pair) for pair in _pairs(plan, baseline.attempt, singles)]
+    campaign.planned_runs = campaign.runs + len(units) * plan.schedules
+    units += [Unit(schedule=number) for number in range(1, plan.schedules)]
+    for _ in team.do(units):
+        if plan.stop_at_first and campaign.failed:
+            break
     campaign.missed = tuple(_missed(campaign, plan, baseline))
 
 
 def _missed(campaign: Campaign, plan: Plan, baseline: Run) -> Iterator[str]:
     """What was asked for and never happened: a misspelt name must not look like a success."""
-    if plan.cancel is not None and ("cancel", plan.cancel) not in campaign.took_effect:
+    if plan.cancel is not None and ("cancel", plan.cancel) not in campaign.known.took_effect:
         if not any(step.location is not NOWHERE for step in baseline.steps):
             yield "the scenario ended before its first checkpoint; there is nothing to stop"
         elif plan.cancel in baseline.targets or plan.cancel in ("root", "ctrl-c", "action"):
@@ -166,24 +212,29 @@ def _missed(campaign: Campaign, plan: Plan, baseline: Run) -> Iterator[str]:
         yield "no call of a port was there to break: put the outside world behind sim.port(...)"
 
 
-def _under(campaign: Campaign, plan: Plan, base: Attempt, known: Run | None) -> None:
+def _under(campaign: Campaign, plan: Plan, base: Attempt) -> None:
     """All points of one schedule."""
-    plain = known if known is not None else campaign.try_out(base)
-    if known is None and plain.failures:
+    plain = campaign.try_out(base)
+    if plain.failures:
         return
-    singles = list(_singles(plan, plain))
-    campaign.planned_runs = campaign.runs + len(singles) + plan.pairs
+    failed, singles = campaign.failed, list(_singles(plan, plain))
     for injection in singles:
-        if plan.stop_at_first and campaign.failed:
+        if plan.stop_at_first and campaign.failed > failed:
             return
-        run = campaign.try_out(attrs.evolve(base, injections=(injection,)), plain)
-        if (crashed := run.crashed) is not None:
-            for state in range(1, len(crashed.frozen)):
-                campaign.check_budget()
-                campaign.take_recovery(campaign.recovered(crashed, state))
-        if plan.then is not None and injection.kind == "cancel":
-            _again(campaign, plan, run)
-    _pairs(campaign, plan, base, singles)
+        _single(campaign, plan, base, injection, plain)
+    for pair in _pairs(plan, base, singles):
+        campaign.try_out(attrs.evolve(base, injections=pair))
+
+
+def _single(campaign: Campaign, plan: Plan, base: Attempt, injection: Injection, plain: Run) -> None:
+    """One point: the run, what it leaves after a crash, and a second cancel in it."""
+    run = campaign.try_out(attrs.evolve(base, injections=(injection,)), plain)
+    if (crashed := run.crashed) is not None:
+        for state in range(1, len(crashed.frozen)):
+            campaign.check_budget()
+            campaign.take(campaign.recovered(crashed, state), further=True)
+    if plan.then is not None and injection.kind == "cancel":
+        _again(campaign, plan, run)
 
 
 def _singles(plan: Plan, plain: Run) -> Iterator[Injection]:
@@ -203,7 +254,7 @@ def _singles(plan: Plan, plain: Run) -> Iterator[Injection]:
             for mode in plan.faults:
                 if mode != "cut" or call.method == "__anext__":
                     yield Injection("fault", call.number, mode)
-    if plan.crash is not None:
+    if plan.crashes:
         yield from (Injection("crash", step, "0") for step, when in points if when == "after")
         # Between two operations on files that one step makes: a process may die there, too.
         yield from (Injection("crash", call.number, "0", "during") for call in plain.calls if call.port == "disk")
@@ -250,8 +301,8 @@ def _again(campaign: Campaign, plan: Plan, first: Run) -> None:
         campaign.try_out(attrs.evolve(first.attempt, injections=(*first.attempt.injections, second)), first)
 
 
-def _pairs(campaign: Campaign, plan: Plan, base: Attempt, singles: list[Injection]) -> None:
+def _pairs(plan: Plan, base: Attempt, singles: list[Injection]) -> Iterator[tuple[Injection, ...]]:
     alive = [i for i in singles if i.kind != "crash"]
     for number in range(plan.pairs if len(alive) > 1 else 0):
         rng = random.Random(derive(plan.seed, "pair", number, base.order))
-        campaign.try_out(attrs.evolve(base, injections=tuple(rng.sample(alive, 2))))
+        yield tuple(rng.sample(alive, 2))

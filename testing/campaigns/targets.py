@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Literal
 
 from ..engine.attempt import Run
 from ..engine.simulation import Scenario, Simulation
+from ..workers.references import module_of
 
 When = Literal["after", "before"]
 Point = tuple[int, When]
@@ -95,7 +93,7 @@ def load_scenario(name: str) -> Scenario:
     if not module or not function:
         raise ValueError(f"{name!r} is not 'module:function', for example 'shop.scenarios:checkout'")
     try:
-        found: Any = _module(module)
+        found: Any = module_of(module)
         for part in function.split("."):
             # A method of a test class wants an instance, which pytest would make without arguments as well.
             found = getattr(found() if isinstance(found, type) else found, part)
@@ -121,13 +119,3 @@ def _check_parameter(name: str, found: Any) -> None:
 
 
 _SIMULATION = ("sim", "simulation", "s", "_")
-
-
-def _module(name: str) -> object:
-    if name.endswith(".py"):
-        path = Path(name).resolve()
-        sys.path.insert(0, str(path.parent))
-        name = path.stem
-    elif "" not in sys.path:
-        sys.path.insert(0, "")
-    return importlib.import_module(name)

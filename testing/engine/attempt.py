@@ -6,7 +6,7 @@ An `Attempt` with its scenario determines a run completely; a `Run` is what was 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import attrs
 
@@ -139,8 +139,7 @@ class TaskSeen:
     """Plain ones (texts, numbers) that it was spawned with."""
 
 
-@attrs.frozen
-class Step:
+class Step(NamedTuple):
     """One step: a task ran and was then suspended at ``location``."""
 
     task: int

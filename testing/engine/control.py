@@ -33,6 +33,8 @@ _IDLE_PASSES = 3
 _STRANGERS, _MOMENT = 500, 0.004
 """How often, and how long each time, a program that only a thread of its own can wake is waited for."""
 _LAST_STEPS = 500
+_step = tuple.__new__
+"""Makes a `Step` without a call in Python: there is one for each step of each run."""
 
 
 class Unstoppable(BaseException):
@@ -242,7 +244,7 @@ class Control(trio.abc.Instrument):
                 self._awaited.add(new)
                 self.run.awaited.update((place.file, place.line) for place in chain_of(task) if place.file)
             self.places[seen.index] = location
-            self.run.steps.append(Step(seen.index, location, self.now))
+            self.run.steps.append(_step(Step, (seen.index, location, self.now)))
             if self.recorder is not None:
                 self.recorder.after(self, task)
             if self.stopped is None:

@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
 from types import FrameType, GeneratorType
 from typing import Any
 
@@ -112,9 +113,9 @@ def _of_trio_alone(task: Task) -> Location:
     """For a task that runs one of Trio's own functions, or a port's method: the call by its name."""
     for frame in frames(task.coro):
         if (called := _port_method(frame)) is not None:
-            return Location("", 0, called)
+            return _located("", 0, called)
         if frame.f_code.co_filename.startswith(_TRIO):
-            return Location("", 0, _call(frame.f_code.co_qualname, frame.f_locals.get("self")))
+            return _located("", 0, _call(frame.f_code.co_qualname, frame.f_locals.get("self")))
     return NOWHERE
 
 
@@ -194,8 +195,25 @@ def _located(file: str, line: int, function: str) -> Location:
     key = (file, line, function)
     location = _locations.get(key)
     if location is None:
-        location = _locations[key] = Location(key[0], key[1], key[2].replace("<locals>.", ""))
+        location = _remembered(key, Location(key[0], key[1], key[2].replace("<locals>.", "")))
     return location
+
+
+def _remembered(key: tuple[str, int, str], location: Location) -> Location:
+    name = f"{os.path.basename(location.file)}:{location.line} {location.function}"
+    _codes[id(location)] = int.from_bytes(blake2b(name.encode(), digest_size=7).digest(), "big")
+    _locations[key] = location
+    return location
+
+
+_codes: dict[int, int] = {}
+"""By identity: each place is one object, which lives as long as the process."""
+_remembered(("", 0, NOWHERE.function), NOWHERE)
+
+
+def code_of(location: Location) -> int:
+    """A number for a place at which a task was seen, the same in every process; its folder does not count."""
+    return _codes[id(location)]
 
 
 @attrs.frozen

@@ -186,6 +186,11 @@ class Findings:
     """Of the undisturbed run."""
 
     @property
+    def rate(self) -> float:
+        """Runs for each second of real time."""
+        return self.runs / self.seconds if self.seconds else 0.0
+
+    @property
     def fired(self) -> int:
         """Injections that were made, whether they took effect or not."""
         return self.delivered + self.without_effect
@@ -279,6 +284,7 @@ class Findings:
             "worst_shutdown_token": self.worst_shutdown_token,
             "note": self.note,
             "seconds": self.seconds,
+            "rate": self.rate,
             "failures": [_failure(f) for f in self.failures],
             "notes": [_failure(f) for f in self.notes],
             "baseline": run_json(self.baseline, self.recording),

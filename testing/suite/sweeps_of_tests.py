@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ..campaigns.profiles import profile
 from ..campaigns.replays import replay
 from ..campaigns.sweeps import sweep
 from ..engine.simulation import Simulation
@@ -24,6 +25,7 @@ from ..report.tokens import BadToken
 from .fresh_fixtures import NotSwept, coroutine_function_of, fresh_fixtures, refuse_unsuitable
 from .seen_failures import SeenFailures
 
+_FIGURES = "youyou sweep"
 TARGET = "test"
 """Name of the scope around the test."""
 
@@ -36,7 +38,9 @@ class SweepsOfTests:
     """The plugin, while ``--youyou-sweep`` is given."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._budget: float = config.getoption("youyou_budget")
+        given = config.getoption("youyou_budget")
+        settings = profile(config.getoption("youyou_profile") or "ci")
+        self._budget: float = settings.test_budget if given is None else given
         folder = config.getoption("youyou_html")
         self._pages = Path(folder) if folder else None
         self._seen = SeenFailures(config.rootpath / ".youyou")
@@ -118,6 +122,19 @@ class SweepsOfTests:
             self._pages.mkdir(parents=True, exist_ok=True)
             name = re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-")[-120:]
             (self._pages / f"{name}.html").write_text(report.to_html(), "utf-8")
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """In a process of pytest-xdist: hand the figures to the one that prints them."""
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output[_FIGURES] = [self._swept, self._runs, self._failed, dict(self._left_out)]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A process of pytest-xdist has ended."""
+        swept, runs, failed, left_out = getattr(node, "workeroutput", {}).get(_FIGURES, (0, 0, 0, {}))
+        self._swept, self._runs, self._failed = self._swept + swept, self._runs + runs, self._failed + failed
+        self._left_out.update(left_out)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say what was swept, and what was not and why."""

@@ -12,7 +12,7 @@ import pytest
 import youyou.testing
 
 ROOT = Path(youyou.testing.__file__).parent
-LAYERS = ("process", "network", "disk", "engine", "report", "campaigns", "suite")
+LAYERS = ("process", "network", "disk", "workers", "engine", "report", "campaigns", "suite")
 """From the lowest to the highest."""
 FILES = {f"{layer}.{path.stem}": path for layer in LAYERS for path in sorted((ROOT / layer).glob("*.py"))}
 
