@@ -78,7 +78,7 @@ def test_what_is_being_written_is_not_taken_back(ends, left, log):
 
 
 def test_a_lost_log_is_lost_once(log):
-    """Who follows it is told the first reason, and nothing is kept for a storage that belongs to another."""
+    """Its follower is told the first reason, and nothing is kept for a storage that belongs to another."""
     told = []
     log.on_lost = told.append
     log.lose(BROKEN)

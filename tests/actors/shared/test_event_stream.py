@@ -136,7 +136,7 @@ async def test_everybody_who_waits_for_room_is_let_go_by_a_stop(stream, ends, nu
     await trio.testing.wait_all_tasks_blocked()
     getattr(stream, ends)()
     await trio.testing.wait_all_tasks_blocked()
-    assert (4, True) == (stream.numbering.last, stream.has_capacity)
+    assert (True, 5) == (stream.offer(TextDelta("e")), stream.numbering.last)
 
 
 def test_the_terminal_event_is_said_once(stream):

@@ -24,7 +24,7 @@ def mailbox():
 
 
 async def asks(mailbox, said, asking=ask):
-    """One question; what came of it goes into ``said``."""
+    """One question; its answer, or "closed", goes into ``said``."""
     try:
         said.append(await asking(mailbox, Question))
     except AgentClosed:
