@@ -43,6 +43,7 @@ from .messages.chat import (
     TokenUsage,
     ToolCallDelta,
     ToolSpec,
+    Usage,
 )
 from .messages.codec import converter, from_json, to_json
 from .messages.content import ContentBlock, FileBlock, ImageBlock, ReasoningBlock, TextBlock, UserInput
@@ -60,6 +61,7 @@ from .messages.errors import (
     InvalidConfig,
     InvalidDefaultModel,
     InvalidInput,
+    InvalidOutput,
     InvalidToolArguments,
     MaxToolCallsExceeded,
     MemoryStorageError,
@@ -93,6 +95,7 @@ from .messages.events import (
     AgentEventPayload,
     ContextCompacted,
     ErrorEvent,
+    OutputRejected,
     RetryScheduled,
     StepEnd,
     StepStart,
@@ -134,11 +137,13 @@ from .messages.records import Memory, Metadata, SessionEvent, SessionEventPayloa
 if TYPE_CHECKING:
     from .actors.guard.statistics import AgentStatistics, MailboxStatistics, TaskNode
     from .actors.handles.agent_handle import Agent
+    from .actors.handles.being_opened import SessionOpening
     from .actors.handles.running_turn import RunningTurn
     from .actors.handles.session_handle import Session
 
 _LOADED_WHEN_NEEDED = {
     "Agent": ".actors.handles.agent_handle",
+    "SessionOpening": ".actors.handles.being_opened",
     "Session": ".actors.handles.session_handle",
     "AgentStatistics": ".actors.guard.statistics",
     "MailboxStatistics": ".actors.guard.statistics",
@@ -196,6 +201,7 @@ __all__ = [
     "InvalidConfig",
     "InvalidDefaultModel",
     "InvalidInput",
+    "InvalidOutput",
     "InvalidToolArguments",
     "MailboxStatistics",
     "MaxToolCallsExceeded",
@@ -213,6 +219,7 @@ __all__ = [
     "NoModelProvider",
     "NoProvider",
     "Notices",
+    "OutputRejected",
     "Pipeline",
     "Plugin",
     "PluginContext",
@@ -245,6 +252,7 @@ __all__ = [
     "SessionEvent",
     "SessionEventPayload",
     "SessionNotFound",
+    "SessionOpening",
     "SessionPage",
     "SessionStart",
     "SessionStorage",
@@ -291,6 +299,7 @@ __all__ = [
     "TurnResult",
     "TurnStart",
     "TurnStatus",
+    "Usage",
     "UserInput",
     "UserMessage",
     "WouldDeadlock",

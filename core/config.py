@@ -52,6 +52,8 @@ class Notices:
     """Enters history when a turn asks for more calls than it may. ``{limit}``: ``max_tool_calls_per_turn``, or the
     budget's.
     """
+    misfit_output: str = "[回答不符合要求的 JSON Schema，请只输出修正后的 JSON]\n{problems}"
+    """Follows an answer that does not fit the schema that was asked for. ``{problems}``: what the validator says."""
     truncated: str = "\n\n[output truncated at 1MB]"
     """Appended to tool output that was cut."""
 
@@ -63,6 +65,8 @@ class Notices:
             failed_message="[This message was interrupted by an error]",
             skipped_tool="[Cancelled: this tool was not run]",
             unknown_outcome="[Outcome unknown: this tool was cut before it finished and may have had effects]",
+            misfit_output="[This answer does not fit the JSON Schema. Answer again, with the corrected JSON alone]\n"
+            "{problems}",
             tool_limit="[The limit of {limit} tool calls per turn is reached; this turn ends]",
         )
 
@@ -151,6 +155,9 @@ class AgentConfig:
     """How long a claim on a session lasts unless it is renewed, in milliseconds; it is renewed at a third of that.
 
     After a freeze or a lost connection, others wait this long before they may open the session (semantics 7)."""
+    max_output_repairs: int = 2
+    """Times that a turn asks the model again when its answer does not fit ``output`` or ``response_schema``; 0: never.
+    """
     address: str = ""
     """Where this agent can be reached, for others that find its session taken; empty: host name and process id."""
     token_counter: Callable[[str], int] | None = None
@@ -185,6 +192,8 @@ class SessionConfig:
     reasoning_effort: str | None = None
     """The provider's own word. None: the agent's."""
     response_schema: JsonObject | None = attrs.field(default=None, converter=attrs.converters.optional(json_object))
-    """JSON Schema that the answers' text must fit. None: free text."""
+    """JSON Schema that the answer of each turn must fit (semantics 13). None: free text. ``output`` of
+    `Agent.new_session` fills it in.
+    """
     metadata: JsonObject = attrs.field(factory=JsonObject, converter=json_object)
     """A JSON object of the host's own, stored with the session and passed on in each ``ChatRequest``."""

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from ..messages.chat import TokenUsage
+from ..messages.chat import Usage
 from ..messages.codec import converter
 from ..messages.events import TurnStatus
 from ..messages.history import Message, SystemMessage, ToolResult, UserMessage
@@ -89,7 +89,7 @@ class Resumed:
     turns: int
     next_sequence: int
     next_seq: int
-    usage: TokenUsage
+    usage: Usage
     memory_mark: int
     last_turn: LastTurn | None
     meter: Mapping[str, Any] = attrs.field(factory=dict)
@@ -159,7 +159,7 @@ class _Facts:
     inputs: int = 0
     sequence: int = 0
     seq: int = 0
-    usage: TokenUsage = attrs.field(factory=TokenUsage)
+    usage: Usage = attrs.field(factory=Usage)
     memory_mark: int = 0
     meter: Mapping[str, Any] = attrs.field(factory=dict)
     epoch: int = 0
@@ -273,7 +273,7 @@ class _Facts:
     def _end_turn(self, turn_id: str, value: Mapping[str, Any]) -> None:
         self._mark(value)
         # Added up from the turns, since a total that is stored once would be lost with the crash that it is for.
-        self.usage += _structured(value.get("usage"), TokenUsage) or TokenUsage()
+        self.usage += _structured(value.get("usage"), Usage) or Usage()
         if isinstance(meter := value.get("meter"), Mapping):
             self.meter = meter
         status = _structured(value.get("status"), TurnStatus) or TurnStatus.FAILED

@@ -8,12 +8,13 @@ from __future__ import annotations
 import attrs
 
 from ..messages.chat import ToolSpec
-from ..messages.errors import ModelNotSupported
+from ..messages.errors import InvalidConfig, InvalidInput, ModelNotSupported
 from .config import AgentConfig, SessionConfig
 from .ports.protocols import ModelInfo, ModelProvider
 from .profiles.modes import Budget, ReAct, RuntimeMode
 from .profiles.profile import resolve_profile
 from .registry.registry import Registry
+from .structured_output import OutputFormat
 
 
 @attrs.frozen(eq=False)
@@ -29,6 +30,7 @@ class SessionSetup:
     mode: RuntimeMode
     budget: Budget
     instructions: str | None
+    output: OutputFormat | None = None
 
     @property
     def config(self) -> AgentConfig:
@@ -48,11 +50,15 @@ def model_of(registry: Registry, model_id: str) -> tuple[ModelInfo, ModelProvide
     return registry.models[model_id]
 
 
-def resolve_setup(registry: Registry, session: SessionConfig) -> SessionSetup:
+def resolve_setup(registry: Registry, session: SessionConfig, output: OutputFormat | None = None) -> SessionSetup:
     """The setup of a session.
+
+    Args:
+        output: what its answers must be; None: what its configuration has as ``response_schema``.
 
     Raises:
         ModelNotSupported, ProfileNotFound: the configuration names what is not registered.
+        InvalidConfig: ``response_schema`` is not a JSON Schema.
     """
     profile = resolve_profile(registry.config, registry.tools, registry.profiles, session.domain, session.skill)
     model, provider = model_of(registry, session.model_id or profile.model_id or registry.config.default_model)
@@ -68,4 +74,25 @@ def resolve_setup(registry: Registry, session: SessionConfig) -> SessionSetup:
         profile.mode or ReAct(),
         profile.budget or Budget(),
         profile.instructions,
+        output or _output_of(session),
     )
+
+
+def with_output(session: SessionConfig, output: OutputFormat) -> SessionConfig:
+    """The configuration of a session whose answers must be this.
+
+    Raises:
+        InvalidConfig: it has a schema of its own.
+    """
+    if session.response_schema is not None:
+        raise InvalidConfig("the session is given output and SessionConfig.response_schema; give one of them")
+    return attrs.evolve(session, response_schema=output.schema)
+
+
+def _output_of(session: SessionConfig) -> OutputFormat | None:
+    if session.response_schema is None:
+        return None
+    try:
+        return OutputFormat.of(session.response_schema)
+    except InvalidInput as error:
+        raise InvalidConfig(f"SessionConfig.response_schema: {error.message}") from error

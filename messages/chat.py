@@ -41,6 +41,53 @@ class TokenUsage:
         )
 
 
+@attrs.frozen(kw_only=True)
+class Usage(TokenUsage):
+    """What a turn or a session has used: the tokens of all its requests, and how many things it did (``+`` adds up).
+
+    Synopsis::
+
+        result.usage.requests, result.usage.tool_calls, result.usage.retries
+        result.usage.tokens                 # the tokens alone, a `TokenUsage`
+    """
+
+    requests: int = 0
+    """Requests that were sent to models: those of retries, of rejected answers and of compaction included."""
+    tool_calls: int = 0
+    """Calls that models asked for, those included that were refused or skipped."""
+    retries: int = 0
+    """Requests that were sent again because one before had failed."""
+
+    @property
+    def tokens(self) -> TokenUsage:
+        """The tokens, without the counts."""
+        return TokenUsage(
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_read_tokens,
+            self.cache_write_tokens,
+            self.reasoning_tokens,
+        )
+
+    def __add__(self, other: TokenUsage) -> Usage:
+        if not isinstance(other, TokenUsage):
+            return NotImplemented
+        more = other if isinstance(other, Usage) else Usage()
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            requests=self.requests + more.requests,
+            tool_calls=self.tool_calls + more.tool_calls,
+            retries=self.retries + more.retries,
+        )
+
+    # Also where the plain tokens come first: what is added up keeps its counts.
+    __radd__ = __add__
+
+
 @attrs.frozen
 class ToolSpec:
     """A tool as the model sees it. ``parameters`` is a JSON Schema."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
 import cattrs
@@ -20,7 +20,7 @@ import msgspec
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from .errors import AgentError, _revive, details_of
-from .jsonvalue import JsonArray, JsonObject, json_object, thaw
+from .jsonvalue import JsonArray, JsonObject, freeze, json_object, thaw
 
 T = TypeVar("T")
 
@@ -51,9 +51,15 @@ def _private(cls: Any) -> dict[str, Any]:
     return {name: override(omit=True) for name in names if name.startswith("_")}
 
 
+def _outputs(cls: Any) -> dict[str, Any]:
+    """Fields of any class of the host's."""
+    hints = get_type_hints(get_origin(cls) or cls)
+    return {name: override(unstruct_hook=_plain_output) for name, hint in hints.items() if _is_output(hint)}
+
+
 @converter.register_unstructure_hook_factory(_is_attrs)
 def _unstructure_tagged(cls: Any) -> Callable[[Any], Any]:
-    fields = make_dict_unstructure_fn(cls, converter, **_private(cls))
+    fields = make_dict_unstructure_fn(cls, converter, **_private(cls), **_outputs(cls))
     return lambda value: {"type": cls.__name__, **fields(value)}
 
 
@@ -92,6 +98,20 @@ def _structure_union(cls: Any) -> Callable[[Any, Any], Any]:
 def _unstructure_union(cls: Any) -> Callable[[Any], Any]:
     # By the value's own class: the union as a type would leave out the tag that tells its members apart.
     return lambda value: converter.unstructure(value, unstructure_as=type(value))
+
+
+def _is_output(cls: Any) -> bool:
+    return any(isinstance(member, TypeVar) for member in _union_members(cls))
+
+
+def _plain_output(value: Any) -> Any:
+    """JSON data of a value of the host's class, without the tag that youyou's own classes have."""
+    return msgspec.to_builtins(value, str_keys=True)
+
+
+@converter.register_structure_hook_factory(_is_output)
+def _structure_output(_: Any) -> Callable[[Any, Any], Any]:
+    return lambda data, _: freeze(data)
 
 
 def _is_error(cls: Any) -> bool:

@@ -14,7 +14,8 @@ Exception
    │  ├─ WouldDeadlock               ├─ WrongTrioRun            └─ RequestCancelled
    ├─ talking to a model
    │  ├─ ProviderError               ├─ ProviderTimeout         ├─ StreamInterrupted
-   │  └─ ContextLengthExceeded       ├─ EmptyResponse           └─ CompactError
+   │  ├─ ContextLengthExceeded       ├─ EmptyResponse           ├─ InvalidOutput
+   │  └─ CompactError
    ├─ running tools
    │  ├─ ToolExecutionError          ├─ ToolTimeout             ├─ ToolNotFound
    │  └─ InvalidToolArguments        └─ MaxToolCallsExceeded
@@ -73,6 +74,7 @@ class ErrorCode(StrEnum):
     STREAM_INTERRUPTED = "STREAM_INTERRUPTED"
     CONTEXT_LENGTH_EXCEEDED = "CONTEXT_LENGTH_EXCEEDED"
     EMPTY_RESPONSE = "EMPTY_RESPONSE"
+    INVALID_OUTPUT = "INVALID_OUTPUT"
     COMPACT_ERROR = "COMPACT_ERROR"
     TOOL_EXECUTION_ERROR = "TOOL_EXECUTION_ERROR"
     TOOL_TIMEOUT = "TOOL_TIMEOUT"
@@ -91,6 +93,7 @@ TABLE: dict[ErrorCode, tuple[ErrorSource, bool]] = {
     ErrorCode.PROVIDER_TIMEOUT: _PROVIDER,
     ErrorCode.STREAM_INTERRUPTED: _PROVIDER,
     ErrorCode.EMPTY_RESPONSE: (ErrorSource.PROVIDER, False),
+    ErrorCode.INVALID_OUTPUT: (ErrorSource.PROVIDER, False),
     ErrorCode.CONTEXT_LENGTH_EXCEEDED: (ErrorSource.PROVIDER, False),
     ErrorCode.TOOL_EXECUTION_ERROR: (ErrorSource.TOOL, False),
     ErrorCode.TOOL_TIMEOUT: (ErrorSource.TOOL, False),
@@ -334,6 +337,10 @@ class ContextLengthExceeded(AgentError, code=ErrorCode.CONTEXT_LENGTH_EXCEEDED):
 
 class EmptyResponse(AgentError, code=ErrorCode.EMPTY_RESPONSE):
     """The model answered with nothing, twice."""
+
+
+class InvalidOutput(AgentError, code=ErrorCode.INVALID_OUTPUT):
+    """The answer does not fit the schema that was asked for, also after the repair rounds (semantics 13)."""
 
 
 class CompactError(AgentError, code=ErrorCode.COMPACT_ERROR):

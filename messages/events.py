@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias
 
 import attrs
+from typing_extensions import TypeVar
 
-from .chat import ReasoningDelta, TextDelta, TokenUsage, ToolCallDelta
+from .chat import ReasoningDelta, TextDelta, ToolCallDelta, Usage
 from .content import UserInput, texts
 from .errors import AgentError
 from .history import StopReason, ToolResult
@@ -123,6 +124,19 @@ class RetryScheduled:
 
 
 @attrs.frozen
+class OutputRejected:
+    """An answer did not fit the schema that was asked for, and the model is asked again (semantics 13).
+
+    The text that was shown of that answer is void.
+    """
+
+    attempt: int
+    """The repair round that follows, counted from 1."""
+    problems: str
+    """What does not fit, as the model is told: a line for each of the first few places."""
+
+
+@attrs.frozen
 class StepStart:
     """A pipeline step begins."""
 
@@ -162,8 +176,8 @@ class TurnComplete:
     """``COMPLETED`` or ``FAILED``."""
     text: str
     """Text of the last assistant message; empty when there is none."""
-    usage: TokenUsage
-    """Tokens of all requests of the turn, with retries and compaction."""
+    usage: Usage
+    """Tokens of all requests of the turn, with retries and compaction, and how many requests and calls there were."""
     error: AgentError | None = None
     """Why the turn failed, or that its end is not stored. None when neither is so."""
     undelivered: tuple[UserInput, ...] = attrs.field(default=(), converter=_inputs)
@@ -183,8 +197,8 @@ class TurnCancelled:
     """"cancelled", "session_closed", "agent_shutdown", "host_cancelled" or "dropped"."""
     text: str
     """Text of the last assistant message, perhaps incomplete; empty when there is none."""
-    usage: TokenUsage
-    """Tokens of all requests of the turn, as far as they were reported."""
+    usage: Usage
+    """Tokens of all requests of the turn, as far as they were reported, and how many requests and calls there were."""
     skipped: tuple[str, ...] = attrs.field(default=(), converter=texts)
     """Ids of calls that never started, in the model's order."""
     interrupted: tuple[str, ...] = attrs.field(default=(), converter=texts)
@@ -202,6 +216,7 @@ AgentEventPayload: TypeAlias = (
     | ToolCallEnd
     | ContextCompacted
     | RetryScheduled
+    | OutputRejected
     | StepStart
     | StepEnd
     | TurnComplete
@@ -227,8 +242,12 @@ class AgentEvent:
     """What happened."""
 
 
+OutputT = TypeVar("OutputT", default=Any)
+"""What `Session.send_message` was given as ``output``. Without it, an output is JSON data, or there is none."""
+
+
 @attrs.frozen
-class TurnResult:
+class TurnResult(Generic[OutputT]):
     """What is left of a turn. ``text``: the last assistant message; ``usage``: all of it, retries and compaction."""
 
     turn_id: str
@@ -237,8 +256,8 @@ class TurnResult:
     """One of the three final states."""
     text: str
     """Text of the last assistant message, perhaps incomplete; empty when there is none."""
-    usage: TokenUsage
-    """Tokens of all requests of the turn, with retries and compaction."""
+    usage: Usage
+    """Tokens of all requests of the turn, with retries and compaction, and how many requests and calls there were."""
     error: AgentError | None = None
     """Why the turn failed or was cancelled, or that its end is not stored. None when all went well."""
     tool_results: tuple[ToolResult, ...] = attrs.field(default=(), converter=_results)
@@ -251,3 +270,7 @@ class TurnResult:
     """Inputs that reached no request, in order of arrival; send them again if they still matter."""
     stop_reason: StopReason | None = None
     """Why the model stopped at last: it tells a cut answer from a whole one. None if no response came to its end."""
+    output: OutputT | None = None
+    """The answer as an instance of what was asked for: ``output`` of `Session.send_message` or `Agent.new_session`. For
+    a JSON schema it is JSON data, read-only. None where nothing was asked for, or the turn did not complete.
+    """

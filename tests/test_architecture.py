@@ -24,7 +24,7 @@ MAY_IMPORT = {
 AT_THE_TOP = {"__main__": "cli", "pytest_plugin": "testing"}
 """Modules beside the face that belong to a folder: what has to be there for Python or pytest to find it."""
 THIRD_PARTIES = {
-    "messages": {"attrs", "cattrs", "msgspec"},
+    "messages": {"attrs", "cattrs", "msgspec", "typing_extensions"},
     "core": {"attrs", "msgspec", "jsonschema_rs"},
     "actors": {"attrs", "trio", "trio_util"},
     "face": {"trio"},

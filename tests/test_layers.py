@@ -14,10 +14,10 @@ import youyou
 ROOT = Path(youyou.__file__).parent
 LAYERS = {
     "core": (
-        ("config", "randomness", "stopping", "host_exceptions", "prompts.tags", "prompts.prompt_texts"),
+        ("config", "json_schema", "randomness", "stopping", "host_exceptions", "prompts.tags", "prompts.prompt_texts"),
         ("ports",),
         ("tools", "history"),
-        ("compaction", "profiles", "prompts.skills", "hook_registry", "retry"),
+        ("compaction", "profiles", "prompts.skills", "hook_registry", "retry", "structured_output"),
         ("memory", "registry", "inputs"),
         ("resume", "session_setup"),
         ("prompts.system_prompt",),

@@ -11,13 +11,13 @@ from youyou.messages.errors import AgentError
 
 NAMES = {
     "build": "AgentBuilder AgentConfig EnvironmentContext RetryPolicy Notices",
-    "run": "Agent Session RunningTurn SessionConfig UserInput TurnResult TurnStatus",
+    "run": "Agent Session SessionOpening RunningTurn SessionConfig UserInput TurnResult TurnStatus",
     "content": "TextBlock ImageBlock FileBlock ReasoningBlock",
     "history": "UserMessage AssistantMessage ToolCall ToolResult SystemMessage MessageStatus",
     "stream": "ChatRequest ToolSpec TextDelta ReasoningDelta ToolCallDelta Progress ToolCall Done ChatError TokenUsage"
-    " StopReason",
+    " Usage StopReason",
     "events": "AgentEvent TextDelta ReasoningDelta ToolCallDelta ToolCallStart ToolProgress ToolCallEnd"
-    " ContextCompacted RetryScheduled StepStart StepEnd TurnComplete TurnCancelled ErrorEvent",
+    " ContextCompacted RetryScheduled OutputRejected StepStart StepEnd TurnComplete TurnCancelled ErrorEvent",
     "hooks": "SessionStart SessionEnd TurnStart TurnEnd BeforeToolUse AfterToolUse BeforeCompact"
     " Continue ContinueWith Abort",
     "ports": "ModelProvider ModelInfo ModelCapabilities ToolHandler ToolInput ToolOutput Plugin PluginContext"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextvars
 import logging
-from collections.abc import Callable
-from typing import final
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, final, overload
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -14,6 +14,8 @@ from ...core.config import SessionConfig
 from ...core.inputs import check_grace
 from ...core.profiles.discovery import ProfileInfo, discovery
 from ...core.registry.config_rules import checked_session
+from ...core.session_setup import with_output
+from ...core.structured_output import OutputFormat
 from ...messages.errors import AgentError, InvalidInput
 from ...messages.misuse import misused
 from ..guard.statistics import AgentStatistics, TaskNode, tree
@@ -21,8 +23,10 @@ from ..session.requests import GaveUp, GuardCommand, OpenedSession, OpenSession
 from ..session.runtime import Runtime
 from ..shared.deadlock import check_run, refuse_waiting
 from ..shared.mailbox import Reply, ask, post
+from .being_opened import SessionOpening
 from .session_handle import Session
 
+T = TypeVar("T")
 logger: logging.Logger = logging.getLogger("youyou")
 
 
@@ -44,8 +48,8 @@ class Agent:
 
     Synopsis::
 
-        async with await agent.new_session() as session: ...
-        async with await agent.resume_session(session_id) as session: ...
+        async with agent.new_session() as session: ...
+        async with agent.resume_session(session_id) as session: ...
 
     One session at a time. Semantics 6.3.
     """
@@ -65,56 +69,103 @@ class Agent:
         self._home = home
         self._token = trio.lowlevel.current_trio_token()
 
-    async def new_session(self, config: SessionConfig | None = None) -> Session:
-        """Open a session.
+    @overload
+    def new_session(
+        self, config: SessionConfig | None = None, *, output: Mapping[str, Any] | None = None
+    ) -> SessionOpening[Any]: ...
+
+    @overload
+    def new_session(self, config: SessionConfig | None = None, *, output: type[T]) -> SessionOpening[T]: ...
+
+    def new_session(self, config: SessionConfig | None = None, *, output: Any = None) -> SessionOpening[Any]:
+        """Open a session: await it, or enter it as it is.
+
+        Synopsis::
+
+            async with agent.new_session() as session: ...
+            async with agent.new_session(output=Person) as session: ...     # each answer becomes a Person
 
         Cancellation: a checkpoint. If it raises `trio.Cancelled`, no session is open: what was begun of it is
         undone, and its claim released.
+
+        Args:
+            config: what this session does differently.
+            output: what the answer of each turn must be (semantics 13): an attrs class, a dataclass, a TypedDict, or a
+                JSON Schema. The schema is stored with the session.
 
         Raises:
             SessionBusy: another session is open.
             HookAborted, PluginError: a SessionStart hook refused it, or raised.
             InvalidConfig: a value of the configuration is out of range, or no JSON.
+            InvalidInput: ``output`` is none of these.
             ModelNotSupported, ProfileNotFound: the configuration names what is not registered.
             StorageError: the storage says who may open a session, and failed.
             AgentClosed: the agent is closing.
         """
-        return await self._open(SessionConfig() if config is None else config, None)
+        return SessionOpening(self._open(SessionConfig() if config is None else config, output))
 
-    async def resume_session(self, session_id: str, *, steal: bool = False, model_id: str | None = None) -> Session:
-        """Open a stored session again (semantics 7, "Resume"). No SessionStart hook runs.
+    @overload
+    def resume_session(
+        self,
+        session_id: str,
+        *,
+        steal: bool = False,
+        model_id: str | None = None,
+        output: Mapping[str, Any] | None = None,
+    ) -> SessionOpening[Any]: ...
+
+    @overload
+    def resume_session(
+        self, session_id: str, *, steal: bool = False, model_id: str | None = None, output: type[T]
+    ) -> SessionOpening[T]: ...
+
+    def resume_session(
+        self, session_id: str, *, steal: bool = False, model_id: str | None = None, output: Any = None
+    ) -> SessionOpening[Any]:
+        """Open a stored session again: await it, or enter it (semantics 7, "Resume"). No SessionStart hook runs.
 
         Cancellation: as for `new_session`; a ``session_opened`` record and results of open calls may be stored.
 
         Args:
             session_id: what `Session.id` gave.
             model_id: go on with this model; None: with the one that the session had.
+            output: as for `new_session`, and not stored. None: the schema that is stored with the session, if there is
+                one; answers are JSON data then.
             steal: take the session over from an owner that lives: its turn fails, its next write is refused.
 
         Raises:
-            InvalidInput: the id is not a string.
+            InvalidInput: the id is not a string, or ``output`` is none of what it may be.
             SessionNotFound: no such session, or no storage.
             SessionTaken: it is open elsewhere, or another opened it at the same moment.
             StorageError: the storage failed.
             SessionBusy, ModelNotSupported, ProfileNotFound, AgentClosed: as for `new_session`.
         """
+        return SessionOpening(self._resume(session_id, bool(steal), model_id, output))
+
+    async def _resume(self, session_id: str, steal: bool, model_id: str | None, output: Any) -> Session[Any]:
         if not isinstance(session_id, str):
             kind = type(session_id).__name__
             raise InvalidInput(f"the session's id is a {kind}; pass the string that session.id gave")
         if not isinstance(model_id, str | None):
             raise InvalidInput(f"model_id is a {type(model_id).__name__}; pass the id of a model, or None")
-        return await self._open(SessionConfig(), session_id, bool(steal), model_id)
+        return await self._open(SessionConfig(), output, session_id, steal, model_id)
 
     @enable_ki_protection
     async def _open(
-        self, config: SessionConfig, session_id: str | None, steal: bool = False, model_id: str | None = None
-    ) -> Session:
+        self,
+        config: SessionConfig,
+        output: Any,
+        session_id: str | None = None,
+        steal: bool = False,
+        model_id: str | None = None,
+    ) -> Session[Any]:
         check_run(self._token, "an agent")
-        config = checked_session(config)
+        wanted = None if output is None else OutputFormat.of(output)
+        config = checked_session(config if wanted is None else with_output(config, wanted))
         asked: list[OpenSession] = []
 
         def question(reply: Reply[OpenedSession | AgentError]) -> OpenSession:
-            asked.append(OpenSession(config, session_id, steal, model_id, contextvars.copy_context(), reply))
+            asked.append(OpenSession(config, session_id, steal, model_id, wanted, contextvars.copy_context(), reply))
             return asked[0]
 
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from types import TracebackType
-from typing import final
+from typing import Generic, cast, final
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -14,7 +14,7 @@ from ...core.inputs import check_grace, check_input
 from ...core.stopping import FINAL_STATUSES
 from ...messages.content import Content, UserInput
 from ...messages.errors import InvalidInput
-from ...messages.events import AgentEvent, TurnResult, TurnStatus
+from ...messages.events import AgentEvent, OutputT, TurnResult, TurnStatus
 from ...messages.misuse import misused
 from ..shared.deadlock import check_run, refuse_waiting
 from ..turn.turn_actor import Turn
@@ -32,7 +32,7 @@ _ENDED = "a turn that runs has none yet; write 'result = await turn.result()' an
     iterated="events come while the turn runs: write 'async for event in turn:'",
     attributes={name: _ENDED.format(name) for name in ("text", "usage", "error", "tool_results", "output")},
 )
-class RunningTurn:
+class RunningTurn(Generic[OutputT]):
     """A turn that was accepted.
 
     Synopsis::
@@ -142,7 +142,7 @@ class RunningTurn:
         return await self._turn.context.control.wait_status({*wanted, *FINAL_STATUSES}.__contains__)
 
     @enable_ki_protection
-    async def result(self) -> TurnResult:
+    async def result(self) -> TurnResult[OutputT]:
         """Wait for the end of the turn, letting go of events that nobody has read.
 
         Cancellation: a checkpoint. If it raises `trio.Cancelled`, the turn goes on.
@@ -164,10 +164,9 @@ class RunningTurn:
             # Another task reads: nothing of its is thrown away, and nothing waits for it.
             turn.context.events.open_gate()
         await turn.ended.wait()
-        assert turn.result is not None
-        return turn.result
+        return cast("TurnResult[OutputT]", turn.result)
 
-    def __aiter__(self) -> RunningTurn:
+    def __aiter__(self) -> RunningTurn[OutputT]:
         # An empty loop would hide the mistake.
         if self._unread and (lost := self._turn.context.events.dropped):
             raise InvalidInput(
@@ -199,7 +198,7 @@ class RunningTurn:
                 raise StopAsyncIteration
         return event
 
-    async def __aenter__(self) -> RunningTurn:
+    async def __aenter__(self) -> RunningTurn[OutputT]:
         # No checkpoint: cancelled here, the turn that was just started would run on.
         return self  # noqa: ASYNC910  see above
 

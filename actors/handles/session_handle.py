@@ -6,18 +6,20 @@ import contextvars
 import logging
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import final
+from typing import Any, Generic, TypeVar, final, overload
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
 from ...core.host_exceptions import INTERRUPTS, find_exception
 from ...core.inputs import check_grace, check_input
-from ...messages.chat import TokenUsage
+from ...core.structured_output import OutputFormat
+from ...messages.chat import Usage
 from ...messages.content import Content, UserInput
 from ...messages.errors import AgentClosed, AgentError, InvalidInput, SessionClosed
+from ...messages.events import OutputT
 from ...messages.history import Message
 from ...messages.misuse import misused
 from ...messages.plain import plain_text
@@ -28,6 +30,7 @@ from ..shared.mailbox import Reply, ask, post, post_and_wait
 from ..turn.turn_actor import Turn
 from .running_turn import RunningTurn
 
+T = TypeVar("T")
 logger: logging.Logger = logging.getLogger("youyou")
 
 
@@ -40,12 +43,12 @@ logger: logging.Logger = logging.getLogger("youyou")
     with_="a session is entered with 'async with': write 'async with await agent.new_session() as session:'",
     attributes={"messages": "write session.history", "send": "write 'await session.send_message(...)'"},
 )
-class Session:
+class Session(Generic[OutputT]):
     """An open conversation.
 
     Synopsis::
 
-        async with await agent.new_session() as session:
+        async with agent.new_session() as session:
             turn = await session.send_message("hello")
 
     Leave its ``async with`` block, or call `close`. A handle that is dropped without either warns (ResourceWarning) and
@@ -69,8 +72,8 @@ class Session:
         return self._opened.state.journal.transcript.history
 
     @property
-    def usage(self) -> TokenUsage:
-        """Tokens of all turns that have ended."""
+    def usage(self) -> Usage:
+        """Tokens, requests, calls and retries of all turns that have ended, those before a resume included."""
         return self._opened.state.usage
 
     @property
@@ -91,9 +94,29 @@ class Session:
         while not (idle := self._opened.idle()).is_set():
             await idle.wait()
 
+    @overload
     async def send_message(
-        self, input: UserInput | Content, *, queue: bool = False, grace: float | None = None
-    ) -> RunningTurn:
+        self, input: UserInput | Content, *, output: None = None, queue: bool = False, grace: float | None = None
+    ) -> RunningTurn[OutputT]: ...
+
+    @overload
+    async def send_message(
+        self, input: UserInput | Content, *, output: type[T], queue: bool = False, grace: float | None = None
+    ) -> RunningTurn[T]: ...
+
+    @overload
+    async def send_message(
+        self,
+        input: UserInput | Content,
+        *,
+        output: Mapping[str, Any],
+        queue: bool = False,
+        grace: float | None = None,
+    ) -> RunningTurn[Any]: ...
+
+    async def send_message(
+        self, input: UserInput | Content, *, output: Any = None, queue: bool = False, grace: float | None = None
+    ) -> RunningTurn[Any]:
         """Start a turn with this message.
 
         Cancellation: a checkpoint. If it raises `trio.Cancelled`, it did not happen: no turn runs, and the message is
@@ -101,6 +124,8 @@ class Session:
 
         Args:
             input: a `UserInput`, or what its ``content`` may be.
+            output: what the answer must be (semantics 13): an attrs class, a dataclass, a TypedDict, or a JSON Schema.
+                It is in ``TurnResult.output`` then. None: what the session was opened with.
             queue: while another turn runs, wait in line for it instead of being refused.
             grace: seconds that running tools and hooks have when the turn's ``async with`` block is left by a
                 cancellation; None: ``shutdown_grace_ms``.
@@ -113,24 +138,39 @@ class Session:
         """
         setup = self._opened.state.setup
         checked = check_input(input, setup.model, setup.registry.skills)
-        return await self._start(checked, queue, check_grace(grace))
+        return await self._start(checked, output, queue, check_grace(grace))
 
-    async def continue_pipeline(self) -> RunningTurn:
+    @overload
+    async def continue_pipeline(self, *, output: None = None) -> RunningTurn[OutputT]: ...
+
+    @overload
+    async def continue_pipeline(self, *, output: type[T]) -> RunningTurn[T]: ...
+
+    @overload
+    async def continue_pipeline(self, *, output: Mapping[str, Any]) -> RunningTurn[Any]: ...
+
+    async def continue_pipeline(self, *, output: Any = None) -> RunningTurn[Any]:
         """Go on with the pipeline that was interrupted, at its first step without an outcome (semantics 13).
 
         Cancellation: as for `send_message`.
+
+        Args:
+            output: as for `send_message`. What the interrupted turn was sent with is not remembered.
 
         Raises:
             InvalidInput: no pipeline of this session is unfinished.
             TurnBusy, SessionClosed, AgentClosed: as for `send_message`.
         """
-        return await self._start(None, False, None)
+        return await self._start(None, output, False, None)
 
     @enable_ki_protection
-    async def _start(self, user_input: UserInput | None, queue: bool, grace: float | None) -> RunningTurn:
+    async def _start(
+        self, user_input: UserInput | None, output: Any, queue: bool, grace: float | None
+    ) -> RunningTurn[Any]:
+        wanted = None if output is None else OutputFormat.of(output)
         self._check_open()
         context = contextvars.copy_context()
-        answer = await self._ask_turn(lambda reply: StartTurn(user_input, queue, context, reply))
+        answer = await self._ask_turn(lambda reply: StartTurn(user_input, queue, wanted, context, reply))
         if isinstance(answer, AgentError):
             raise answer
         return RunningTurn(answer, self, self._token, grace)
@@ -216,7 +256,7 @@ class Session:
         with trio.CancelScope(deadline=trio.current_time() + bound, shield=True):
             await self._opened.ended.wait()
 
-    async def __aenter__(self) -> Session:
+    async def __aenter__(self) -> Session[OutputT]:
         # No checkpoint: cancelled here, the session that was just opened would never be closed.
         return self  # noqa: ASYNC910  see above
 

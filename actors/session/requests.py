@@ -13,6 +13,7 @@ import attrs
 import trio
 
 from ...core.config import SessionConfig
+from ...core.structured_output import OutputFormat
 from ...messages.content import UserInput
 from ...messages.errors import AgentError
 from ..memory.extractor import Extracted
@@ -43,6 +44,7 @@ class OpenSession:
     session_id: str | None
     steal: bool
     model_id: str | None
+    output: OutputFormat | None
     context: contextvars.Context
     reply: Reply[OpenedSession | AgentError]
 
@@ -75,6 +77,7 @@ class StartTurn:
 
     user_input: UserInput | None
     queue: bool
+    output: OutputFormat | None
     context: contextvars.Context
     reply: Reply[Turn | AgentError]
 

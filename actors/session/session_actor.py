@@ -151,6 +151,7 @@ class SessionActor:
             runtime.hooks,
             runtime.pool,
             state.call_ids,
+            command.output or state.setup.output,
         )
         return Turn(desk, state, user_input, checkpoint=self.feed.checkpoint, steps=steps)
 

@@ -13,6 +13,7 @@ from ...core.profiles.modes import Pipeline
 from ...core.randomness import new_id
 from ...core.resume import Resumed, resume
 from ...core.session_setup import SessionSetup, resolve_setup
+from ...core.structured_output import OutputFormat
 from ...messages.codec import converter
 from ...messages.errors import HookAborted, SessionNotFound, SessionTaken
 from ...messages.history import ToolCall
@@ -42,11 +43,13 @@ async def open_session(runtime: Runtime, question: OpenSession, clock: StopClock
     """
     if question.session_id is not None:
         return await _resume(runtime, question.session_id, question, clock)
-    return await _begin(runtime, question.config, clock)
+    return await _begin(runtime, question.config, question.output, clock)
 
 
-async def _begin(runtime: Runtime, config: SessionConfig, clock: StopClock) -> SessionActor:
-    setup = resolve_setup(runtime.registry, config)
+async def _begin(
+    runtime: Runtime, config: SessionConfig, output: OutputFormat | None, clock: StopClock
+) -> SessionActor:
+    setup = resolve_setup(runtime.registry, config, output)
     session_id = new_id()
     outcome = await runtime.hooks.before(SessionStart(session_id=session_id), clock)
     if outcome.error is not None:
@@ -66,7 +69,7 @@ async def _resume(runtime: Runtime, session_id: str, question: OpenSession, cloc
     """Claim, read, and write that it is opened, before anybody is answered: from then on the log is ours."""
     epoch = await runtime.claims.claim(session_id, steal=question.steal)
     for tries in reversed(range(TAKEOVERS if epoch else 1)):
-        actor, resumed = await _read(runtime, session_id, question.model_id, clock)
+        actor, resumed = await _read(runtime, session_id, question, clock)
         try:
             await _take(runtime, actor, resumed, epoch)
         except SessionTaken as error:
@@ -96,7 +99,7 @@ async def _take(runtime: Runtime, actor: SessionActor, resumed: Resumed, epoch: 
 
 
 async def _read(
-    runtime: Runtime, session_id: str, model_id: str | None, clock: StopClock
+    runtime: Runtime, session_id: str, question: OpenSession, clock: StopClock
 ) -> tuple[SessionActor, Resumed]:
     events = await runtime.recorder.load(session_id)
     if events is None:
@@ -106,7 +109,9 @@ async def _read(
         raise SessionNotFound(f"there is no session {session_id!r}: {where}")
     resumed = resume(events, runtime.registry.config.notices)
     config = resumed.config or SessionConfig()
-    setup = resolve_setup(runtime.registry, config if model_id is None else attrs.evolve(config, model_id=model_id))
+    if question.model_id is not None:
+        config = attrs.evolve(config, model_id=question.model_id)
+    setup = resolve_setup(runtime.registry, config, question.output)
     actor = _actor(runtime, setup, session_id, clock)
     _restore(actor, resumed, events)
     return actor, resumed

@@ -10,24 +10,28 @@ import attrs
 import trio
 
 from ...core.config import RetryPolicy
-from ...core.ports.stop_rules import emptiness, failure
+from ...core.ports.stop_rules import beyond_repair, emptiness, failure
 from ...core.randomness import new_id, random
 from ...core.retry import AfterFailure, after_failure, given_up, may_be_about_content, retry_delay_ms
+from ...core.structured_output import Misfit, OutputFormat
 from ...messages.chat import (
     ChatRequest,
     Done,
     Progress,
     ReasoningDelta,
+    SystemPrompt,
     TextDelta,
     TokenUsage,
     ToolCallDelta,
     ToolSpec,
+    Usage,
 )
-from ...messages.errors import AgentError, MaxToolCallsExceeded, ProviderError
-from ...messages.events import RetryScheduled, TurnStatus
+from ...messages.errors import AgentError, InvalidOutput, MaxToolCallsExceeded, ProviderError
+from ...messages.events import OutputRejected, RetryScheduled, TurnStatus
 from ...messages.history import Message, SystemMessage, ToolCall
 from ...messages.text import clean_text
 from ..shared.model_stream import ModelStream, Response, open_stream
+from ..shared.user_code import UserCodeError, call_sync
 from .compactor import Compactor
 from .ledger import Ledger
 from .tool_batch import ToolBatch
@@ -54,6 +58,14 @@ class AgentLoop:
     assignment: LoopLimits
     compactor: Compactor
     calls_used: int = 0
+    _repairs: int = 0
+    _misfit: Misfit | None = None
+    """Why the newest answer is not what was asked for."""
+
+    @property
+    def output(self) -> OutputFormat | None:
+        """What the last answer of these rounds must be. A step before the last one is free."""
+        return self.context.output if self.assignment.final else None
 
     async def run(self) -> str:
         """The text of the last answer.
@@ -84,7 +96,9 @@ class AgentLoop:
                 pauses += 1
                 self._check_pauses(pauses, rounds)
             elif self.assignment.single or not self.context.control.steering:
-                return response.text
+                if self._misfit is None or self.context.control.stopping:
+                    return response.text
+                await self._reject(self._misfit, response, rounds)
         return self.context.text
 
     @property
@@ -102,6 +116,23 @@ class AgentLoop:
         most = self.assignment.max_rounds
         if (pauses >= self.turn_limit) if most is None else (rounds >= most):
             raise ProviderError(f"the model paused {pauses} times and did not end its turn", retryable=False)
+
+    async def _reject(self, misfit: Misfit, response: Response, rounds: int) -> None:
+        """Tell the model what does not fit, unless that has no use."""
+        context, most = self.context, self.assignment.max_rounds
+        why = beyond_repair(response.stop_reason)
+        if misfit.cause is not None or why is not None:
+            raise InvalidOutput(f"the answer does not fit: {why or 'the class refused it'}\n{misfit.problems}") from (
+                misfit.cause
+            )
+        if self._repairs >= context.config.max_output_repairs or (most is not None and rounds >= most):
+            raise InvalidOutput(
+                f"the answer does not fit, after {self._repairs} repair rounds; ask for less, or raise "
+                f"max_output_repairs if the model comes closer each time\n{misfit.problems}"
+            )
+        self._repairs += 1
+        context.journal.append(SystemMessage(context.config.notices.misfit_output.format(problems=misfit.problems)))
+        await context.emit(OutputRejected(self._repairs, misfit.problems))
 
     async def _carry_out(self, response: Response, rounds: int) -> None:
         limit = self.assignment.max_tool_calls
@@ -128,7 +159,7 @@ class AgentLoop:
 
     async def _respond(self) -> Response:
         """One answer of the model, with retries. Without ``done`` the turn was stopped meanwhile."""
-        attempt, compacted = 1, False
+        attempt, compacted, again = 1, False, False
         doubted: AgentError | None = None
         left_out: tuple[Message, ...] = ()
         transcript = self.context.journal.transcript
@@ -140,7 +171,8 @@ class AgentLoop:
             response = Response(new_id())
             if self.context.control.stopping:
                 return response
-            error = await self._stream(response)
+            error = await self._stream(response, again)
+            again = True
             if error is None and left_out:
                 self.context.keep_refusal()  # the try without the content has worked, so the content was to blame
             if error is None or self.context.control.outcome is TurnStatus.CANCELLED:
@@ -165,11 +197,12 @@ class AgentLoop:
                 case AfterFailure.GIVE_UP:
                     raise given_up(error, self.assignment.retry)
 
-    async def _stream(self, response: Response) -> AgentError | None:
+    async def _stream(self, response: Response, again: bool) -> AgentError | None:
         """One request. What went wrong is returned; what arrived is kept in any case."""
         context = self.context
-        system, tools = context.system, self.assignment.tools
-        request = self._request()
+        system, tools = self._system(), self.assignment.tools
+        self._misfit = None
+        request = self._request(system)
         # Right before sending: what is appended from here on is not part of the size that will be reported.
         context.journal.transcript.meter.sent(system, tools)
         try:
@@ -181,7 +214,8 @@ class AgentLoop:
             return error
         finally:
             context.journal.transcript.meter.reported(response.usage)
-            context.usage += response.usage
+            done = Usage(requests=1, tool_calls=len(response.calls), retries=int(again))
+            context.usage += done + response.usage
             self._keep(response)
 
     async def _read(self, stream: ModelStream, response: Response) -> None:
@@ -212,9 +246,27 @@ class AgentLoop:
                     response.done = event
                     # Before the stream is closed: closing awaits, and a cancel that arrives meanwhile must find that
                     # the turn completed (semantics 6.1).
-                    if self.assignment.final and response.completes and (not response.paused or self.assignment.single):
+                    if self._is_last(response) and self._fits(response):
                         control.commit(despite_steering=self.assignment.single)
                     return
+
+    def _is_last(self, response: Response) -> bool:
+        """Whether nothing is left to do after this answer, if it is what was asked for."""
+        single = self.assignment.single
+        return self.assignment.final and response.completes and (single or not response.paused)
+
+    def _fits(self, response: Response) -> bool:
+        """Whether an answer that would be the last is what was asked for; its value is kept."""
+        context = self.context
+        if self.output is None:
+            return True
+        # As code of the host's: a class that is built of the answer may have validators.
+        try:
+            value = call_sync(context.lifetime, self.output.read, response.text)
+        except UserCodeError as error:  # Ctrl-C: everything else is a misfit
+            value = Misfit(f"- {error}", error.cause)
+        self._misfit, context.value = (value, None) if isinstance(value, Misfit) else (None, value)
+        return self._misfit is None
 
     def _call_id(self, response: Response, given: str) -> str:
         """The id of a call, the same for its pieces and for itself."""
@@ -222,19 +274,25 @@ class AgentLoop:
             response.call_ids[given] = self.context.unique_call_id(given)
         return response.call_ids[given]
 
-    def _request(self) -> ChatRequest:
+    def _request(self, system: SystemPrompt) -> ChatRequest:
         context, session, config = self.context, self.context.setup.session, self.context.config
         return ChatRequest(
             context.model.id,
-            context.system,
+            system,
             context.journal.transcript.requests(context.model.capabilities),
             self.assignment.tools,
             session.temperature if session.temperature is not None else config.temperature,
             session.max_tokens if session.max_tokens is not None else config.max_tokens,
             session.reasoning_effort if session.reasoning_effort is not None else config.reasoning_effort,
-            session.response_schema,
+            None if self.output is None else self.output.schema,
             session.metadata,
         )
+
+    def _system(self) -> SystemPrompt:
+        system = self.context.system
+        if self.output is None or self.context.model.capabilities.structured_output:
+            return system
+        return attrs.evolve(system, dynamic="\n\n".join(filter(None, (system.dynamic, self.output.instruction))))
 
     def _keep(self, response: Response) -> None:
         """What arrived enters history, whole or not. Sync: it also runs when all is cut."""

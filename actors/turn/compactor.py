@@ -27,7 +27,7 @@ from ...core.compaction.decisions import (
 )
 from ...core.randomness import new_id
 from ...core.session_setup import model_of
-from ...messages.chat import ChatRequest, SystemPrompt, ToolSpec
+from ...messages.chat import ChatRequest, SystemPrompt, ToolSpec, Usage
 from ...messages.errors import AgentError, CompactError, ErrorCode
 from ...messages.events import ContextCompacted
 from ...messages.history import Message
@@ -172,4 +172,4 @@ class Compactor:
             with context.control.interruptible():
                 await read_response(context.lifetime, provider, request, context.limits, response)
         finally:
-            context.usage += response.usage
+            context.usage += Usage(requests=1) + response.usage

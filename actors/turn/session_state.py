@@ -9,7 +9,7 @@ import attrs
 from ...core.compaction.decisions import CircuitBreaker
 from ...core.prompts.system_prompt import stable_prompt
 from ...core.session_setup import SessionSetup
-from ...messages.chat import TokenUsage
+from ...messages.chat import Usage
 from ...messages.content import UserInput, text_of
 from ..recorder.journal import Journal
 from ..shared.event_stream import Numbering
@@ -34,7 +34,7 @@ class SessionState:
     journal: Journal
     numbering: Numbering = attrs.Factory(Numbering)
     turns: int = 0
-    usage: TokenUsage = attrs.Factory(TokenUsage)
+    usage: Usage = attrs.Factory(Usage)
     title: str = ""
     call_ids: set[str] = attrs.Factory(set)
     breaker: CircuitBreaker = attrs.Factory(CircuitBreaker)

@@ -277,6 +277,7 @@ class Turn:
             tuple(context.interrupted),
             undelivered,
             context.stop_reason,
+            context.value if context.control.committed else None,
         )
 
     def _terminal(self, result: TurnResult) -> TurnComplete | TurnCancelled:

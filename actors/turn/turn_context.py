@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 
 from ...core.config import AgentConfig
@@ -10,7 +12,8 @@ from ...core.prompts.skills import injection, skills_in
 from ...core.randomness import new_id
 from ...core.registry.registry import Registry
 from ...core.session_setup import SessionSetup
-from ...messages.chat import SystemPrompt, TokenUsage
+from ...core.structured_output import OutputFormat
+from ...messages.chat import SystemPrompt, Usage
 from ...messages.content import UserInput
 from ...messages.errors import AgentError
 from ...messages.events import AgentEventPayload, ErrorEvent
@@ -37,6 +40,7 @@ class TurnContext:
     hooks: HookRunner
     pool: ToolPool
     call_ids: set[str]
+    output: OutputFormat | None = None
     config: AgentConfig = attrs.field(init=False)
     registry: Registry = attrs.field(init=False)
     model: ModelInfo = attrs.field(init=False)
@@ -44,7 +48,9 @@ class TurnContext:
     limits: StreamLimits = attrs.field(init=False)
     system: SystemPrompt = attrs.Factory(SystemPrompt)
     text: str = ""
-    usage: TokenUsage = attrs.Factory(TokenUsage)
+    value: Any = None
+    """The last answer as what ``output`` asks for; it counts only if the turn completes."""
+    usage: Usage = attrs.Factory(Usage)
     stop_reason: StopReason | None = None
     calls_used: int = 0
     results: list[ToolResult] = attrs.Factory(list)

@@ -33,6 +33,8 @@ class ModelCapabilities:
     """Whether the answer arrives in pieces; for front ends, the runtime treats both alike."""
     system_messages: bool = True
     """Whether it takes system messages amid the conversation; without it, notes travel as user text."""
+    structured_output: bool = True
+    """Whether its API holds an answer to ``ChatRequest.response_schema``; without it, the system prompt tells it."""
 
 
 @attrs.frozen

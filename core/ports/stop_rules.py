@@ -33,6 +33,12 @@ _ADVICE = {
     StopReason.REFUSAL: "the model refused to answer and gave no reason; say it differently, or use another model",
 }
 
+_CUT = {
+    StopReason.LENGTH: "raise max_tokens",
+    StopReason.CONTENT_FILTER: "say it differently, or use another model",
+    StopReason.REFUSAL: "say it differently, or use another model",
+}
+
 
 def refusal_of_calls(reason: StopReason) -> str | None:
     """Why calls of a response that ended like this do not run; None if they do. For the model to read."""
@@ -64,3 +70,11 @@ def emptiness(reason: StopReason, times: int) -> AgentError | None:
     if times > 1:
         return EmptyResponse("the model answered with neither text nor calls, twice; ask differently")
     return None
+
+
+def beyond_repair(reason: StopReason) -> str | None:
+    """Why a model that ended like this is not asked to correct what it said; None if it is.
+
+    The same request would end in the same way.
+    """
+    return f"{_WHY[reason]}; {_CUT[reason]}" if reason in _CUT else None

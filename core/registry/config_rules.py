@@ -29,13 +29,13 @@ _POSITIVE = (
     "max_calls_per_response",
     "max_response_chars",
 )
-_NOT_NEGATIVE = ("shutdown_grace_ms", "tool_patience_ms")
+_NOT_NEGATIVE = ("shutdown_grace_ms", "tool_patience_ms", "max_output_repairs")
 _TEXT = ("default_model", "memory_namespace")
 _OPTIONAL_SESSION_TEXT = ("model_id", "system_prompt_override", "domain", "skill", "reasoning_effort")
 _OPTIONAL_TEXT = ("personality", "compact_model", "compact_prompt", "memory_model", "reasoning_effort")
 
 # What the runtime fills into a notice.
-_FILLED_IN = {"aborted_tool": "reason", "timed_out_tool": "ms", "tool_limit": "limit"}
+_FILLED_IN = {"aborted_tool": "reason", "timed_out_tool": "ms", "tool_limit": "limit", "misfit_output": "problems"}
 
 
 def config_problems(config: Any) -> Iterator[AgentError]:

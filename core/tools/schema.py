@@ -3,21 +3,19 @@
     checker = ArgumentChecker("weather", schema)    # once per tool; raises InvalidConfig for a schema that is none
     checker.check({"days": "three"})                # an error text, or None
 
-Never fetches anything: a schema that refers to a document elsewhere is refused.
+What is true of any schema is in `json_schema`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice
-from typing import Any, NoReturn
+from typing import Any
 
 import attrs
-import jsonschema_rs
-import msgspec
 
 from ...messages.errors import InvalidConfig
 from ...messages.jsonvalue import thaw
+from ..json_schema import SchemaChecker, shortened
 
 NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 # Keywords whose value is a schema, or schemas by name.
@@ -37,8 +35,6 @@ _OF_SCHEMAS = {
     "then",
     "unevaluatedProperties",
 }
-_SHOWN_ERRORS = 5
-_SHOWN_CHARACTERS = 300
 
 
 def full_schema(parameters: Any) -> dict[str, Any]:
@@ -53,53 +49,29 @@ class ArgumentChecker:
 
     tool: str
     parameters: Any
-    _schema: dict[str, Any] = attrs.field(init=False, repr=False)
-    _validator: jsonschema_rs.Validator = attrs.field(init=False, repr=False)
+    _checker: SchemaChecker = attrs.field(init=False, repr=False)
 
-    @_schema.default
-    def _read(self) -> dict[str, Any]:
-        return _object_schema(self.tool, self.parameters)
-
-    @_validator.default
-    def _compile(self) -> jsonschema_rs.Validator:
-        try:
-            # Without a retriever of ours it would fetch ``$ref`` over the network: a schema from a plugin must not make
-            # requests.
-            return jsonschema_rs.validator_for(self._schema, retriever=_refuse)
-        except (ValueError, TypeError, RecursionError) as error:
-            reason = _short(str(error).splitlines()[0])
-            raise InvalidConfig(f"parameters of tool {self.tool!r} are not a valid JSON Schema: {reason}") from error
+    @_checker.default
+    def _compile(self) -> SchemaChecker:
+        return SchemaChecker.of(_object_schema(self.tool, self.parameters), f"parameters of tool {self.tool!r} are")
 
     @property
     def takes_nothing(self) -> bool:
         """Whether the tool has no arguments at all, not even optional ones."""
-        return not self._schema.get("properties")
+        return not self._checker.schema.get("properties")
 
     def check(self, arguments: Any) -> str | None:
         """None if they fit; otherwise what is wrong, where, and what is expected, said to the model."""
         try:
-            # The first few: a list of a thousand wrong items would fill the model's window with complaints.
-            errors = list(islice(self._validator.iter_errors(arguments), _SHOWN_ERRORS))
+            problems = self._checker.problems(arguments, "arguments")
         except (ValueError, TypeError, RecursionError) as error:
-            return f"The arguments for tool '{self.tool}' are not a JSON object: {_short(str(error))}"
-        if not errors:
+            return f"The arguments for tool '{self.tool}' are not a JSON object: {shortened(str(error))}"
+        if not problems:
             return None
-        lines = [f"- {_place(error)}: {_short(error.message)}; {self._expected(error)}" for error in errors]
+        lines = [f"- {problem}" for problem in problems]
         return "\n".join(
             [f"The arguments for tool '{self.tool}' do not fit its schema; correct them and call again:", *lines]
         )
-
-    def _expected(self, error: jsonschema_rs.ValidationError) -> str:
-        *path, keyword = error.schema_path or [""]
-        expected: Any = self._schema
-        for step in path:
-            expected = expected[step]
-        if keyword == "additionalProperties":
-            return f"allowed: {', '.join(expected.get('properties', {})) or 'none'}"
-        if keyword == "required":
-            missing = getattr(error.kind, "property", None)
-            expected = expected.get("properties", {}).get(missing, {})
-        return f"expected {_short(msgspec.json.encode(expected).decode())}"
 
 
 def _object_schema(tool: str, parameters: Any) -> dict[str, Any]:
@@ -120,16 +92,3 @@ def _object_schema(tool: str, parameters: Any) -> dict[str, Any]:
 
 def _is_typed(value: object) -> bool:
     return isinstance(value, Mapping) and isinstance(value.get("type"), str)
-
-
-def _refuse(uri: str) -> NoReturn:
-    raise ValueError(f"{uri} is outside the schema; put it under $defs")
-
-
-def _place(error: jsonschema_rs.ValidationError) -> str:
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path)
-    return text.removeprefix(".") or "arguments"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"

@@ -43,7 +43,7 @@ class Parameter:
     def value(self, tool: str, argument: Any) -> Any:
         """``argument`` as the hinted type says."""
         try:
-            return _convert(argument, self.hint)
+            return convert(argument, self.hint)
         except msgspec.ValidationError as error:
             message = f"argument {self.name!r} of tool {tool!r} does not fit: {error}"
             raise InvalidToolArguments(message) from error
@@ -165,7 +165,12 @@ def _default(value: Any) -> dict[str, Any]:
         return {}  # a default that JSON cannot carry is still what the function gets
 
 
-def _convert(argument: Any, hint: Any) -> Any:
+def convert(argument: Any, hint: Any) -> Any:
+    """JSON data as a value of the hinted type.
+
+    Raises:
+        msgspec.ValidationError: it does not fit, or the type's own code raised ValueError or TypeError.
+    """
     try:
         return msgspec.convert(argument, hint, str_keys=True)
     except msgspec.ValidationError:

@@ -12,7 +12,7 @@ from youyou.core.compaction.decisions import CompactionRecord, compacted
 from youyou.core.config import EnvironmentContext, Notices, SessionConfig
 from youyou.core.history.sendability import sendability_problem
 from youyou.core.resume import LastTurn, Resumed, StepOutcome, messages_after, resume
-from youyou.messages.chat import TokenUsage
+from youyou.messages.chat import TokenUsage, Usage
 from youyou.messages.codec import converter, from_json, to_json
 from youyou.messages.events import TurnStatus
 from youyou.messages.history import (
@@ -68,7 +68,7 @@ def step(turn_id: str, index: int, output: str = "out", success: bool = True) ->
 
 def test_an_empty_log_is_a_session_that_has_not_begun() -> None:
     """No events: no configuration, nothing said, all numbers at their start."""
-    expected = Resumed(None, None, (), (), frozenset(), 0, 1, 1, TokenUsage(), 0, None)
+    expected = Resumed(None, None, (), (), frozenset(), 0, 1, 1, Usage(), 0, None)
     assert expected == resume([], NOTICES)
 
 
@@ -157,7 +157,7 @@ def test_counters_and_usage_go_on() -> None:
     events = log(turn("t1", 1, 0), USER, ended("t1", 9, tokens=10), turn("t2", 2, 9), NEXT, ended("t2", 15, tokens=5))
     resumed = resume(events, NOTICES)
 
-    assert (2, 16, 7, TokenUsage(15, 15)) == (
+    assert (2, 16, 7, Usage(15, 15)) == (
         resumed.turns,
         resumed.next_sequence,
         resumed.next_seq,

@@ -15,6 +15,7 @@ import youyou
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from youyou.messages.codec import converter, from_json, to_json
+from youyou.messages.events import OutputT
 from youyou.messages.jsonvalue import JsonArray, JsonObject
 
 CARRY_FUNCTIONS = {"Tool", "ThreadFunction", "ToolInput"}
@@ -60,6 +61,7 @@ LEAVES: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     type(None): st.none(),
     Any: json_values,
+    OutputT: json_values,
     JsonObject: json_objects,
     datetime: st.datetimes(timezones=offsets),
     youyou.AgentError: errors,

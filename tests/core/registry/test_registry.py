@@ -286,7 +286,8 @@ def test_names_that_apis_take_are_taken(name):
         *[
             ({field.name: 0}, field.name)
             for field in attrs.fields(AgentConfig)
-            if isinstance(field.default, int) and field.name not in ("shutdown_grace_ms", "tool_patience_ms")
+            if isinstance(field.default, int)
+            if field.name not in ("shutdown_grace_ms", "tool_patience_ms", "max_output_repairs")
         ],
         ({"default_model": ""}, "default_model"),
         ({"default_model": None}, "default_model"),
@@ -322,7 +323,7 @@ def test_a_value_out_of_range_is_named(change, name):
     [
         {"compact_threshold": 1},
         {"compact_threshold": 0.01},
-        {"shutdown_grace_ms": 0, "tool_patience_ms": 0},
+        {"shutdown_grace_ms": 0, "tool_patience_ms": 0, "max_output_repairs": 0},
         {"temperature": 0},
         {"retry": RetryPolicy(1, 0, 0, 0)},
         {"notices": Notices.english()},

@@ -101,7 +101,7 @@ async def test_usage_of_a_summary_counts(talkative, autojump_clock):
     async with talkative.session() as session:
         await talk(talkative, session, TURNS + 1)
 
-    assert TokenUsage(1_000, 20) == session.usage
+    assert TokenUsage(1_000, 20) == session.usage.tokens
 
 
 async def test_an_overflow_compacts_and_asks_once_more(stage, kinds, autojump_clock):

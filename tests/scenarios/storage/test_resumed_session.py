@@ -174,9 +174,9 @@ async def test_usage_adds_up(stage, autojump_clock):
     async with stage.session() as session:
         await stage.turn(session)
     async with stage.resumed(session.id) as session:
-        assert TokenUsage(10, 2) == session.usage
+        assert TokenUsage(10, 2) == session.usage.tokens
         await stage.turn(session)
-        assert TokenUsage(20, 4) == session.usage
+        assert TokenUsage(20, 4) == session.usage.tokens
 
 
 async def test_no_session_start_hook_runs_but_its_end_does(stage, autojump_clock):

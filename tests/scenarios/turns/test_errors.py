@@ -79,6 +79,7 @@ ADVICE = {
     ErrorCode.STREAM_INTERRUPTED: "yield Done at the end",
     ErrorCode.CONTEXT_LENGTH_EXCEEDED: "make it shorter",
     ErrorCode.EMPTY_RESPONSE: "ask differently",
+    ErrorCode.INVALID_OUTPUT: "ask for less, or raise max_output_repairs",
     ErrorCode.COMPACT_ERROR: "short",
     ErrorCode.TOOL_EXECUTION_ERROR: "tool 'write' raised ValueError: broken",
     ErrorCode.TOOL_TIMEOUT: "raise its timeout_ms",
@@ -187,9 +188,9 @@ async def raised_by(call: Callable[[], Awaitable[object]]) -> list[AgentError]:
     return [caught.value]
 
 
-async def of_turn(session: Session, text: Any = "go") -> list[AgentError]:
+async def of_turn(session: Session, text: Any = "go", **options: Any) -> list[AgentError]:
     """All errors that a turn's events and result tell of."""
-    turn = await session.send_message(text)
+    turn = await session.send_message(text, **options)
     payloads = [event.payload async for event in turn]
     events = [p.error for p in payloads if isinstance(p, ErrorEvent | ToolCallEnd | TurnComplete) and p.error]
     result = await turn.result()
@@ -371,6 +372,11 @@ async def stream_interrupted(stage, agent, session):
 @case(ErrorCode.EMPTY_RESPONSE, lambda c: c.says([Done()], [Done()]))
 async def empty_response(stage, agent, session):
     return await of_turn(session)
+
+
+@case(ErrorCode.INVALID_OUTPUT, lambda c: c.says(*[say("hello")] * 3))
+async def invalid_output(stage, agent, session):
+    return await of_turn(session, output={"type": "object"})
 
 
 @case(ErrorCode.CONTEXT_LENGTH_EXCEEDED, lambda c: c.says(*[[too_long()]] * 9))

@@ -195,7 +195,7 @@ async def test_in_how_a_session_is_set_up(encodable, autojump_clock):
         metadata={LONE: [LONE]},
         response_schema={"title": LONE},
     )
-    encodable.says(say("one"), say("two"))
+    encodable.says(say('"one"'), say('"two"'))
     async with encodable.agent() as agent:
         async with await agent.new_session(config) as session:
             await read(encodable, session)

@@ -125,7 +125,7 @@ async def test_the_environment_of_a_session_takes_the_place_of_the_agents(stage,
 async def test_settings_of_a_session_win_over_the_agents(stage, autojump_clock):
     """Temperature, tokens, effort, schema and metadata reach the request; what is not set is the agent's."""
     stage.configure(temperature=0.5, max_tokens=100, reasoning_effort="low")
-    stage.says(say("one"), say("two"))
+    stage.says(say("one"), say("{}"))
     own = SessionConfig(temperature=0.0, max_tokens=7, response_schema={"type": "object"}, metadata={"user": "u1"})
     async with stage.agent() as agent:
         for config in (None, own):

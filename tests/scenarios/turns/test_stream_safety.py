@@ -34,6 +34,7 @@ from youyou import (
     ToolCallStart,
     TurnComplete,
     TurnStatus,
+    Usage,
     UserMessage,
 )
 from youyou.core.compaction.decisions import CompactionRecord
@@ -168,7 +169,7 @@ async def test_a_failing_provider_fails_the_turn(failure, expected, stage, autoj
     events, result, history = await outcome(stage)
 
     assert result.error == expected
-    assert events[1:] == [ErrorEvent(expected), TurnComplete(TurnStatus.FAILED, "half", TokenUsage(), expected)]
+    assert events[1:] == [ErrorEvent(expected), TurnComplete(TurnStatus.FAILED, "half", Usage(requests=1), expected)]
     assert history == ["user: go", "assistant: half [failed]"]
 
 
@@ -450,9 +451,9 @@ async def test_what_comes_after_done_is_ignored(stage, autojump_clock):
     stage.says([TextDelta("hello"), Done(TokenUsage(3, 2)), *late])
     events, result, history = await outcome(stage)
 
-    over = TurnComplete(TurnStatus.COMPLETED, "hello", TokenUsage(3, 2), stop_reason=StopReason.END_TURN)
+    over = TurnComplete(TurnStatus.COMPLETED, "hello", Usage(3, 2, requests=1), stop_reason=StopReason.END_TURN)
     assert events == [TextDelta("hello"), over]
-    assert result.usage == TokenUsage(3, 2)
+    assert result.usage == Usage(3, 2, requests=1)
     assert history == ["user: go", "assistant: hello"]
 
 
