@@ -17,7 +17,7 @@ from ..core.config import SessionConfig
 from ..core.registry.registry import Registry
 from ..messages.errors import AgentClosed, AgentError
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.hosting")
 
 
 @attrs.define(eq=False)

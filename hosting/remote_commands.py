@@ -12,7 +12,7 @@ from ..core.ports.commands import CancelTurn, CloseHosted, HostCommand, SessionC
 from ..messages.errors import AgentError
 from .hosted_session import HostedSession
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.hosting")
 
 _PAUSE = 1.0
 """Seconds before the storage is asked again after it failed."""

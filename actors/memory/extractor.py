@@ -32,7 +32,7 @@ from ..shared.model_stream import Response, StreamLimits, read_response
 from ..shared.user_code import UserCodeError, call_user
 from .memory_search import found_memories, memory_error
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.memory")
 
 NumberedMessages = Sequence[tuple[int, Message]]
 

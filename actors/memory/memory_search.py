@@ -17,7 +17,7 @@ from ...messages.text import clean_text
 from ..shared.lifetime import Lifetime
 from ..shared.user_code import UserCodeError, call_sync, call_user
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.memory")
 
 
 async def search_memories(

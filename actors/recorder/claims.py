@@ -24,7 +24,7 @@ from ..shared.lifetime import Lifetime
 from ..shared.user_code import UserCodeError, call_user
 from .recorder import storage_error
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.storage")
 
 
 @attrs.define(eq=False)

@@ -29,7 +29,7 @@ from ..shared.mailbox import Reply
 from ..shared.user_code import UserCodeError, call_sync, call_user
 from .session_log import SessionLog
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.storage")
 
 ENDED = "the recorder has ended: the agent is closing"
 FINAL = frozenset({ErrorCode.SESSION_TAKEN, ErrorCode.SESSION_NOT_FOUND})

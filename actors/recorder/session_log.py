@@ -15,7 +15,7 @@ from ...messages.errors import AgentError
 from ...messages.records import Metadata, SessionEvent
 from ...messages.text import safe_str
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.storage")
 
 
 @attrs.define(eq=False)

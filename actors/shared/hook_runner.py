@@ -19,7 +19,7 @@ from .lifetime import Lifetime
 from .outcome import StopClock
 from .user_code import UserCodeError, call_user
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.hooks")
 E = TypeVar("E", bound=HookEvent)
 
 

@@ -44,7 +44,7 @@ from ...messages.history import AssistantMessage, MessageStatus, ToolCall
 from .lifetime import Lifetime
 from .user_code import UserCodeError, call_sync, call_user, to_user_code_error
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.providers")
 
 _ITEMS_PER_CHECKPOINT: Final = 64
 

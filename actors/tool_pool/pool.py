@@ -25,16 +25,18 @@ from ...core.ports.protocols import ToolHandler, ToolInput
 from ...core.stopping import CutReason, cut_reason
 from ...core.tools.declaration import ThreadFunction
 from ...core.tools.output_checks import checked_output
+from ...messages.errors import InvalidToolArguments
 from ...messages.events import ToolOutput
 from ...messages.history import ToolCall
 from ...messages.jsonvalue import thaw
+from ...messages.text import safe_str
 from ..shared.event_stream import EventStream
 from ..shared.lifetime import Deadline, Lifetime
 from ..shared.outcome import TurnControl
 from ..shared.user_code import call_unprotected, own_cancellation, to_user_code_error
 from .tool_threads import ToolThreads, reporter
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.tools")
 
 
 @attrs.frozen(eq=False)
@@ -266,7 +268,13 @@ class ToolPool:
         if (interrupt := find_exception(exc, KeyboardInterrupt)) is not None:
             self.lifetime.interrupted(interrupt)
             return CutReason.INTERRUPTED
-        return self._why_cut(run) if run.deadline.scope.cancel_called else exc
+        name, cut = run.job.call.tool_name, run.deadline.scope.cancel_called
+        # Once, and here: what becomes of it, a result for the model, is text alone.
+        # Arguments that a typed parameter refuses are the model's fault, and the model is told.
+        level = logging.INFO if isinstance(exc, InvalidToolArguments) else logging.WARNING
+        logger.log(level, "tool %r raised %s%s", name, safe_str(exc), ", while it was cut" if cut else "")
+        logger.debug("the traceback of tool %r", name, exc_info=exc)
+        return self._why_cut(run) if cut else exc
 
     def _why_cut(self, run: _Run) -> CutReason:
         return cut_reason(

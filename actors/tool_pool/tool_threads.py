@@ -24,7 +24,7 @@ from ...messages.plain import NotPlain
 from ..shared.deadlock import owned_by_in_thread
 from ..shared.lifetime import Lifetime
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.tools")
 
 
 @attrs.define(eq=False)

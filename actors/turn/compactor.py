@@ -36,7 +36,7 @@ from ..shared.model_stream import Response, read_response
 from .session_state import SessionState
 from .turn_context import TurnContext
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.providers")
 
 SUMMARY_TRIES = 3
 

@@ -21,7 +21,7 @@ from ...messages.errors import ToolExecutionError, ToolTimeout
 from ..extras import import_extra
 from .servers import MCPServer
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.mcp")
 
 _CONNECTION_CLOSED = -32000
 _REQUEST_TIMEOUT = -32001

@@ -23,7 +23,7 @@ from .options import SETTINGS, refused_options, without
 from .proxy import is_loopback, proxy_for
 from .stream import OpenedResponse
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.providers")
 
 _REFUSED_WITH = (400, 404, 422)
 _MOST_TRIES = 4

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings
 
-logger: logging.Logger = logging.getLogger("youyou")
+logger: logging.Logger = logging.getLogger("youyou.cli")
 
 
 class Terminal:
