@@ -34,7 +34,11 @@ class RetryPolicy:
 @known_fields
 @attrs.frozen
 class Notices:
-    """Texts that the runtime puts into history for the model to read: Chinese, or `english`. Braces are filled in."""
+    """Texts that the runtime puts into history for the model to read. Braces are filled in.
+
+    The defaults are those of the original requirements, Chinese and English mixed; `english` and `chinese` are in one
+    language. Choose one in so many words: it is part of what the model reads.
+    """
 
     interrupted_message: str = "[此消息因用户取消而中断]"
     """Follows an assistant message that a cancel left incomplete."""
@@ -68,6 +72,15 @@ class Notices:
             misfit_output="[This answer does not fit the JSON Schema. Answer again, with the corrected JSON alone]\n"
             "{problems}",
             tool_limit="[The limit of {limit} tool calls per turn is reached; this turn ends]",
+        )
+
+    @classmethod
+    def chinese(cls) -> Notices:
+        """The same in Chinese."""
+        return cls(
+            aborted_tool="[工具被钩子拒绝：{reason}]",
+            timed_out_tool="[工具超时：{ms} 毫秒内未完成]",
+            truncated="\n\n[输出已在 1MB 处截断]",
         )
 
 
@@ -122,7 +135,9 @@ class AgentConfig:
     retry: RetryPolicy = RetryPolicy()
     """How often and after which delays a failed model request is sent again."""
     notices: Notices = Notices()
-    """Texts that the runtime writes for the model. Chinese by default; English with ``Notices.english()``."""
+    """Texts that the runtime writes for the model. The default is that of the original requirements, Chinese and
+    English mixed: choose ``Notices.english()`` or ``Notices.chinese()``.
+    """
     stream_idle_timeout_ms: int = 120_000
     """Milliseconds without an item of the stream after which a request fails. Time in which a slow reader holds it up
     does not count.

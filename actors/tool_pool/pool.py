@@ -269,7 +269,7 @@ class ToolPool:
             self.lifetime.interrupted(interrupt)
             return CutReason.INTERRUPTED
         name, cut = run.job.call.tool_name, run.deadline.scope.cancel_called
-        # Once, and here: what becomes of it, a result for the model, is text alone.
+        # Here, where it is raised: all that is made of it later is the text for the model.
         # Arguments that a typed parameter refuses are the model's fault, and the model is told.
         level = logging.INFO if isinstance(exc, InvalidToolArguments) else logging.WARNING
         logger.log(level, "tool %r raised %s%s", name, safe_str(exc), ", while it was cut" if cut else "")

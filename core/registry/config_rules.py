@@ -140,7 +140,7 @@ def _retry_problems(retry: Any) -> Iterator[AgentError]:
 
 def _notice_problems(notices: Any) -> Iterator[AgentError]:
     if not isinstance(notices, Notices):
-        yield _problem("notices", notices, "Notices(...) or Notices.english()")
+        yield _problem("notices", notices, "Notices.english(), Notices.chinese() or Notices(...)")
         return
     for name, text in attrs.asdict(notices).items():
         if not isinstance(text, str):

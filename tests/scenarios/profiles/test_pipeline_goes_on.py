@@ -290,3 +290,22 @@ def test_cancelled_after_every_step(make_stage: Any, resumed: bool) -> None:
 
     report.assert_ok()
     assert report.runs > 120
+
+
+async def test_the_prompt_of_a_failed_step_does_not_pile_up(stage: Any) -> None:
+    """Tried again within the turn and in turns that go on: it stands in history once."""
+    broken = [True]
+    stage.pipeline(Step("read", "read {input}", retries=2), Step("points", "points of {steps.read}"))
+    stage.answers(lambda request: [ProviderError("down")] if broken[0] else say("done"))
+    async with stage.session() as session:
+        failed = await (await session.send_message("book")).result()
+        for _ in range(3):
+            failed = await (await session.continue_pipeline()).result()
+        prompts = [text_of(each.content) for each in session.history if isinstance(each, UserMessage)]
+        broken[0] = False
+        result = await (await session.continue_pipeline()).result()
+        all_prompts = [text_of(each.content) for each in session.history if isinstance(each, UserMessage)]
+
+    assert (TurnStatus.FAILED, TurnStatus.COMPLETED) == (failed.status, result.status)
+    assert 1 == prompts.count("read book")
+    assert 1 == all_prompts.count("read book") == all_prompts.count("points of done")
