@@ -12,7 +12,6 @@ from ..messages.errors import InvalidConfig, InvalidInput, ModelNotSupported
 from .config import AgentConfig, SessionConfig
 from .ports.protocols import ModelInfo, ModelProvider
 from .profiles.modes import Budget, ReAct, RuntimeMode
-from .profiles.profile import resolve_profile
 from .registry.registry import Registry
 from .structured_output import OutputFormat
 
@@ -60,7 +59,7 @@ def resolve_setup(registry: Registry, session: SessionConfig, output: OutputForm
         ModelNotSupported, ProfileNotFound: the configuration names what is not registered.
         InvalidConfig: ``response_schema`` is not a JSON Schema.
     """
-    profile = resolve_profile(registry.config, registry.tools, registry.profiles, session.domain, session.skill)
+    profile = registry.resolved(session.domain, session.skill)
     model, provider = model_of(registry, session.model_id or profile.model_id or registry.config.default_model)
     # A provider refuses a request with tools for a model that has none, so the session goes without rather than fail.
     names = profile.tools if model.capabilities.tool_use else ()
@@ -70,7 +69,7 @@ def resolve_setup(registry: Registry, session: SessionConfig, output: OutputForm
         model,
         provider,
         names,
-        tuple(map(registry.spec, names)),
+        registry.offer(names),
         profile.mode or ReAct(),
         profile.budget or Budget(),
         profile.instructions,

@@ -91,7 +91,7 @@ def _assignment(step: Step, context: TurnContext, free: LoopLimits, *, final: bo
     registry = context.registry
     tools = free.tools
     if step.tools is not None and context.model.capabilities.tool_use:
-        tools = tuple(map(registry.spec, step.tools))
+        tools = registry.offer(tuple(step.tools))
     if isinstance(step.mode, SingleShot):
         retry = step.mode.retry or free.retry
         return attrs.evolve(free, tools=(), retry=retry, single=True, final=final)

@@ -18,7 +18,7 @@ import attrs
 from ...messages.chat import ToolSpec
 from ..config import AgentConfig
 from ..ports.protocols import MemoryStorage, ModelInfo, ModelProvider, Plugin, SessionStorage, ToolHandler
-from ..profiles.profile import AgentProfile
+from ..profiles.profile import AgentProfile, ResolvedProfile, resolve_profile
 from ..prompts.skills import SkillDefinition
 from ..tools.declaration import spec_of
 from ..tools.schema import ArgumentChecker
@@ -42,13 +42,26 @@ class Registry:
     session_storage: SessionStorage | None
     memory_storage: MemoryStorage | None
     profiles: Mapping[str, AgentProfile]
-    _specs: dict[str, ToolSpec] = attrs.field(factory=dict, init=False, repr=False)
+    _resolved: dict[tuple[str | None, str | None], ResolvedProfile] = attrs.field(factory=dict, init=False, repr=False)
+    _offers: dict[tuple[str, ...], tuple[ToolSpec, ...]] = attrs.field(factory=dict, init=False, repr=False)
 
-    def spec(self, tool: str) -> ToolSpec:
-        """A tool as the model sees it. Made once for all sessions: an agent may have a thousand tools."""
-        if tool not in self._specs:
-            self._specs[tool] = spec_of(self.tools[tool])
-        return self._specs[tool]
+    # Both are made once for all sessions of a kind: an agent may have a thousand tools, and a session for each turn.
+    def resolved(self, domain: str | None, skill: str | None) -> ResolvedProfile:
+        """The effective profile of sessions with this domain and this skill.
+
+        Raises:
+            ProfileNotFound: no profile has this id, or it is of the other kind.
+        """
+        key = (domain, skill)
+        if key not in self._resolved:
+            self._resolved[key] = resolve_profile(self.config, self.tools, self.profiles, domain, skill)
+        return self._resolved[key]
+
+    def offer(self, tools: tuple[str, ...]) -> tuple[ToolSpec, ...]:
+        """These tools as the model sees them."""
+        if tools not in self._offers:
+            self._offers[tools] = tuple(spec_of(self.tools[tool]) for tool in tools)
+        return self._offers[tools]
 
 
 def validate(registrations: Registrations) -> Registry:

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import attrs
 import pytest
 import trio
 import trio._core._run as trio_run
@@ -248,6 +249,31 @@ def calls_of(deltas: int) -> int:
     return calls
 
 
+def calls_of_opening(tools: int) -> int:
+    """The function calls of opening and closing a session of an agent with so many tools, after one that warms up."""
+    calls = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    async def main() -> None:
+        builder = AgentBuilder(AgentConfig("scripted")).register_model_provider(Scripted(0, 1))
+        for number in range(tools):
+            builder.register_tool(attrs.evolve(look, name=f"look_{number}"))
+        async with builder.build() as agent:
+            async with await agent.new_session():
+                pass
+            await trio.testing.wait_all_tasks_blocked()
+            sys.setprofile(count)
+            async with await agent.new_session():
+                pass
+            sys.setprofile(None)
+
+    run(main)
+    return calls
+
+
 def drain_free_lists() -> list[object]:
     """What the interpreter keeps of freed objects for reuse, taken out of it, so that a new object is a new block."""
     taken: list[object] = [float(number) for number in range(300)]
@@ -275,6 +301,12 @@ def blocks_of(waiting: int) -> int:
             return after - before
 
     return run(main)
+
+
+@pytest.mark.parametrize("order", [1.0], indirect=True)
+def test_a_session_opens_as_fast_with_a_hundred_tools_as_with_one(order):
+    """What follows from the registry alone is made once, for all sessions."""
+    assert calls_of_opening(1) == calls_of_opening(100)
 
 
 @pytest.mark.skipif(sys.version_info[:2] not in PER_DELTA, reason="calls and blocks are those of one version of Python")
