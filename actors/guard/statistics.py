@@ -57,7 +57,7 @@ class AgentStatistics:
     storage_failures: int
     """Writes that failed or took longer than ``storage_timeout_ms``."""
     mailboxes: dict[str, MailboxStatistics]
-    """By actor: "guard", "memory extractor", and "session" while one is open."""
+    """By actor: "guard", "memory extractor" with a memory storage, and "session" while one is open."""
     events_waiting: int = 0
     """Events of the newest turn that wait for a reader."""
     peak_events: int = 0
@@ -97,10 +97,9 @@ def statistics(runtime: Runtime, guard: Guard) -> AgentStatistics:
     session = guard.session
     turn = session.turn if session is not None else None
     events = turn.context.events if turn is not None else None
-    mailboxes = {
-        "guard": _mailbox(guard.box),
-        "memory extractor": _mailbox(runtime.extractor.box),
-    }
+    mailboxes = {"guard": _mailbox(guard.box)}
+    if runtime.registry.memory_storage is not None:
+        mailboxes["memory extractor"] = _mailbox(runtime.extractor.box)
     if session is not None:
         mailboxes["session"] = _mailbox(session.box)
     return AgentStatistics(

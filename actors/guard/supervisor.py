@@ -77,7 +77,12 @@ class Supervisor:
                 async with trio.open_nursery() as home:
                     # Tools live in the outermost nursery: one that does not stop must not hold up plugins, storages or
                     # the answer to the turn, only the very end of leaving.
-                    home.start_soon(self._record, name="recorder")
+                    # An actor that would have nothing to do in all its life is not started: a third of what an idle
+                    # agent holds is its tasks.
+                    if self.registry.session_storage is not None:
+                        home.start_soon(self._record, name="recorder")
+                    else:
+                        self._recorded.set()
                     await self._serve(home)
                     self.closed.set()
                     if self.runtime.pool.stuck:
@@ -157,7 +162,8 @@ class Supervisor:
         with self._acting:
             async with trio.open_nursery() as actors:
                 actors.start_soon(self.runtime.pool.run, home, name="tool pool")
-                actors.start_soon(self.runtime.extractor.run, name="memory extractor")
+                if self.registry.memory_storage is not None:
+                    actors.start_soon(self.runtime.extractor.run, name="memory extractor")
                 if self.runtime.claims.storage is not None:
                     actors.start_soon(self.runtime.claims.run, name="claims")
                 actors.start_soon(self._guard, name="guard")

@@ -130,6 +130,9 @@ class Recorder:
         """
         if self._ended:
             raise StorageError(ENDED)
+        if self.storage is None:
+            await trio.lowlevel.checkpoint()
+            return None
         answering, waiting = trio.open_memory_channel[Sequence[SessionEvent] | None | AgentError](1)
         with waiting:
             self._loads.append(_Load(session_id, Reply(answering)))
@@ -242,10 +245,8 @@ class Recorder:
             log.fail(error)
 
     async def _read(self, load: _Load) -> None:
+        assert self.storage is not None
         with load.reply as reply:
-            if self.storage is None:
-                reply.send(None)
-                return
             with trio.move_on_after(self.timeout), self.lifetime.user_code():
                 try:
                     stored = await call_user(self.lifetime, self.storage.load_session, load.session_id)

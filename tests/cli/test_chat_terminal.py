@@ -162,7 +162,7 @@ def test_typed_text_is_cleared_by_ctrl_c_completed_by_tab_and_recalled_by_up(per
     me.press(b"/tr")
     me.sees(r"\S /tree")
     me.press(b"\t\r")
-    me.sees("memory extractor")
+    me.sees("tool pool")
 
     me.press(b"\x1b[A")
 

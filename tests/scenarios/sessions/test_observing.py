@@ -7,6 +7,7 @@ import pytest
 import trio
 from youyou import AgentClosed, Done, SessionStart, TextDelta
 from youyou.actors.session.requests import Extracted
+from youyou.testing import InMemoryMemoryStorage
 from youyou.testing.agents.scripted import call, calls, say
 
 
@@ -29,6 +30,7 @@ def walk(node):
 
 async def test_the_tree_names_the_actors_and_what_they_work_for(stage, autojump_clock):
     """Guard, session, turn (by number and session), tool and recorder stand in the tree, each in its place."""
+    stage.memories = InMemoryMemoryStorage()
     stage.tool("write", takes=5.0)
     stage.says(say("one"), calls("write"), say("two"))
     async with stage.agent() as agent, await agent.new_session() as session:
@@ -72,6 +74,7 @@ async def test_the_tree_says_where_each_task_waits(stage, autojump_clock):
 
 async def test_an_idle_agent_has_its_actors_and_no_session(stage, autojump_clock):
     """Before a session is opened nothing of one is there."""
+    stage.memories = InMemoryMemoryStorage()
     async with stage.agent() as agent:
         await trio.testing.wait_all_tasks_blocked()
         node, seen = agent.tree(), agent.statistics()
@@ -80,6 +83,17 @@ async def test_an_idle_agent_has_its_actors_and_no_session(stage, autojump_clock
     assert (seen.running, seen.stuck, seen.peak_tools, seen.unsaved_events) == ((), (), 0, 0)
     assert set(seen.mailboxes) == {"guard", "memory extractor"}
     assert {name: box.receivers_waiting for name, box in seen.mailboxes.items()} == dict.fromkeys(seen.mailboxes, 1)
+
+
+async def test_an_agent_without_storages_has_no_actors_for_them(stage, autojump_clock):
+    """Nothing is started that could never have anything to do."""
+    stage.store = stage.memories = None
+    async with stage.agent() as agent:
+        await trio.testing.wait_all_tasks_blocked()
+        node, seen = agent.tree(), agent.statistics()
+
+    assert sorted(names(node)) == ["agent", "guard", "tool pool"]
+    assert set(seen.mailboxes) == {"guard"}
 
 
 async def test_statistics_count_tools(stage, autojump_clock):
