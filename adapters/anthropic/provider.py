@@ -93,7 +93,7 @@ class AnthropicProvider:
     def chat(self, request: ChatRequest) -> SdkStream:
         """One request. Nothing is sent before the stream is entered; see `SdkStream` for cancellation."""
         capabilities = self._capabilities.get(request.model_id, _CLAUDE)
-        origin = Origin(API, self.id, self._endpoint.base_url)
+        origin = Origin(API, self.id, self._endpoint.base_url, request.model_id)
         return SdkStream(
             partial(self._endpoint.open, self._send, messages_body(request, capabilities, origin)),
             MessageTranslator(origin),

@@ -106,11 +106,11 @@ class OpenAIProvider:
         capabilities = self._capabilities.get(request.model_id, ModelCapabilities())
         client, base_url = self._endpoint.holder.get(), self._endpoint.base_url
         if self._api == "responses":
-            origin = Origin(responses_events.API, self.id, base_url)
+            origin = Origin(responses_events.API, self.id, base_url, request.model_id)
             body = responses_body(request, capabilities, origin)
             send = partial(client.responses.with_streaming_response.create, input=[])
             return self._stream(send, body, responses_events.ResponsesTranslator(origin))
-        origin = Origin(chat_events.API, self.id, base_url)
+        origin = Origin(chat_events.API, self.id, base_url, request.model_id)
         host = urlsplit(base_url).hostname or ""
         body = chat_body(request, capabilities, origin, limit_name=_limit_name(host), ids=_ids(host))
         send = partial(client.chat.completions.with_streaming_response.create, messages=[])

@@ -1,11 +1,11 @@
 """Where an answer came from, so that what only its maker can read goes back to its maker alone (semantics 4).
 
-    origin = Origin("anthropic-messages", "anthropic", "https://api.example.com")
+    origin = Origin("anthropic-messages", "anthropic", "https://api.example.com", "claude-x")
     kept = origin.mark({"content": [...]})          # what `Done` and `ToolCall` carry as ``provider_data``
     origin.own(kept)                                # the same dict; None for what another origin left
 
 Thoughts, signatures and encrypted items of one server are refused, or misread, by another one: a change of the model's
-provider, of the kind of API or of the address sends neutral history.
+provider, of the kind of API, of the address or of the model itself sends neutral history.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ def _address(url: str) -> str:
 
 @attrs.frozen
 class Origin:
-    """The kind of API, the id of the provider, and the base URL."""
+    """The kind of API, the id of the provider, the base URL and the model."""
 
     api: str
     provider: str = ""
     base_url: str = attrs.field(default="", converter=_address)
+    model: str = ""
 
     def mark(self, data: dict[str, Any]) -> Any:
         """``data`` as provider data; None if there is none, or if it cannot be kept (too deep, no number)."""

@@ -61,9 +61,9 @@ def end(reason: str, **usage: Any) -> bytes:
     return sse("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage=usage)
 
 
-def kept(server: Any, content: list[Any]) -> dict[str, Any]:
+def kept(server: Any, content: list[Any], model: str = "claude-haiku-4-5") -> dict[str, Any]:
     """What the provider of these tests leaves with a message."""
-    origin = {"api": "anthropic-messages", "provider": "anthropic", "base_url": server.url}
+    origin = {"api": "anthropic-messages", "provider": "anthropic", "base_url": server.url, "model": model}
     return {"content": content, "from": origin}
 
 
@@ -135,7 +135,7 @@ async def test_thinking_and_calls(server: Any, provider: Any, ask: Any, hear: An
     calls = [ToolCall("c0", "add", {"a": 1}), ToolCall("c1", "now", {})]
     assert events == [ReasoningDelta("hm, "), ReasoningDelta("yes"), TextDelta("so"), *calls]
     order = [THINKING, REDACTED, {"type": "text", "characters": 2}, {"type": "tool_use"}, {"type": "tool_use"}]
-    assert last == Done(TokenUsage(9, 7), StopReason.TOOL_USE, kept(server, order))
+    assert last == Done(TokenUsage(9, 7), StopReason.TOOL_USE, kept(server, order, "m1"))
 
 
 async def test_arguments_that_are_no_object_stay_as_text(server: Any, provider: Any, ask: Any, hear: Any) -> None:

@@ -23,7 +23,7 @@ OUTPUT = [REASONING, {"type": "message", "characters": 2}, {"type": "function_ca
 
 def kept(server: Any) -> dict[str, Any]:
     """What the provider of these tests leaves with a message."""
-    origin = {"api": "openai-responses", "provider": "openai", "base_url": f"{server.url}/v1"}
+    origin = {"api": "openai-responses", "provider": "openai", "base_url": f"{server.url}/v1", "model": "m1"}
     return {"output": OUTPUT, "from": origin}
 
 
@@ -139,7 +139,7 @@ async def test_provider_data_of_another_api_is_left_alone(server: Any, provider:
     """What another provider left with a message is not sent to this one."""
     server.say(completed())
     origin = kept(server)["from"]
-    others = [{"api": "anthropic-messages"}, {"provider": "mine"}, {"base_url": "http://elsewhere/v1"}]
+    others = [{"api": "anthropic-messages"}, {"provider": "mine"}, {"base_url": "http://elsewhere/v1"}, {"model": "m2"}]
     messages = [
         AssistantMessage("so", response_id=f"r{i}", provider_data={"output": OUTPUT, "from": origin | other})
         for i, other in enumerate(others)
