@@ -349,6 +349,42 @@ async def test_read_only_calls_start_in_the_order_of_the_calls(stage, autojump_c
     assert ids == [arguments["x"] for arguments in read.runs]
 
 
+async def test_hooks_of_read_only_calls_are_asked_in_the_order_of_the_calls(stage, autojump_clock):
+    """They wait side by side, but begin as the model wrote the calls."""
+    asked = []
+
+    async def thinks(event):
+        asked.append(event.call_id)
+        await trio.sleep(1)
+
+    stage.on(BeforeToolUse, thinks)
+    stage.tool("read")
+    ids = [str(n) for n in range(8)]
+    stage.says(calls(*(call("read", id=id) for id in ids)), say("done"))
+    async with stage.session() as session:
+        with stage.takes(1):
+            await stage.turn(session)
+
+    assert ids == asked
+
+
+async def test_a_call_that_was_held_up_by_its_hook_takes_its_place_among_those_that_wait(stage, autojump_clock):
+    """It comes behind what has started meanwhile, and before the calls that the model wrote after it."""
+
+    async def thinks(event):
+        if event.call_id == "0":
+            await trio.sleep(1)
+
+    stage.configure(max_concurrent_tools=1)
+    stage.on(BeforeToolUse, thinks)
+    stage.tool("read", takes=3.0)
+    stage.says(calls(*(call("read", id=str(n)) for n in range(4))), say("done"))
+    async with stage.session() as session:
+        events = await stage.payloads(session)
+
+    assert ["1", "0", "2", "3"] == [event.call_id for event in events if isinstance(event, ToolCallStart)]
+
+
 async def test_a_call_whose_hook_thinks_holds_up_nobody(stage, autojump_clock):
     """The first call waits for its hook; the others start at once, and it starts when it may."""
 
