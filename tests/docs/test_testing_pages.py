@@ -40,6 +40,8 @@ def folder(tmp_path, monkeypatch):
     """Where the reader of a page puts its files; what is imported from there is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
+    # The folder of tests/scenarios is a package of this name in the process of the tests; the tutorial has a module.
+    monkeypatch.delitem(sys.modules, "scenarios", raising=False)
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:

@@ -350,7 +350,7 @@ async def test_read_only_calls_start_in_the_order_of_the_calls(stage, autojump_c
 
 
 async def test_hooks_of_read_only_calls_are_asked_in_the_order_of_the_calls(stage, autojump_clock):
-    """They wait side by side, but begin as the model wrote the calls."""
+    """They wait concurrently, but begin as the model wrote the calls."""
     asked = []
 
     async def thinks(event):
