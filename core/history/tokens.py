@@ -32,6 +32,8 @@ MESSAGE_TOKENS = 4
 _MOST_TOKENS = 1 << 40
 """More than any window: what a counter of the host's answers beyond it is not a number of tokens."""
 LOWEST_RATIO, _HIGHEST_RATIO = 0.5, 4.0
+_SURE = 1_000
+"""Tokens of an estimate from which a report below it counts in full."""
 
 
 def estimate_text(text: str) -> int:
@@ -169,7 +171,7 @@ class TokenMeter:
             return
         self._last = _Reported(tokens, *sent)
         # Bounded: a provider that reports nonsense once must not make every later request look empty or endless.
-        self._ratio = min(max(tokens / max(1, sum(sent)), LOWEST_RATIO), _HIGHEST_RATIO)
+        self._ratio = min(max(_ratio_of(tokens, sum(sent)), LOWEST_RATIO), _HIGHEST_RATIO)
 
     def learnt(self) -> dict[str, float]:
         """What the provider's reports have taught, as JSON data: a resumed session goes on with it."""
@@ -205,6 +207,14 @@ class TokenMeter:
             # Whatever it raises: a binding's panic is not an Exception, and another library's cancellation is not ours.
             self.counter_error = error
             return estimate_text(text)  # noqa: ASYNC104  the same
+
+
+def _ratio_of(tokens: int, estimated: int) -> float:
+    """How the provider's count compares with the estimate."""
+    if tokens >= estimated:
+        return tokens / max(1, estimated)
+    # A tiny request says little: what it has fewer of must not make a long history look short.
+    return 1 - (1 - tokens / estimated) * min(1, estimated / _SURE)
 
 
 def _prompt_tokens(usage: TokenUsage | None) -> int:

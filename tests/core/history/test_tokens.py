@@ -153,12 +153,12 @@ def test_what_was_learnt_about_the_tokenizer_survives_compaction() -> None:
 def test_a_replaced_history_is_not_measured_by_the_old_report() -> None:
     """After compaction the size is that of the new history alone, not the old report less what went."""
     meter = TokenMeter()
-    meter.add(UserMessage("a" * 384))
+    meter.add(UserMessage("a" * 3_984))
     meter.sent(NO_PROMPT, ())
-    meter.reported(TokenUsage(input_tokens=60))
-    meter.reset([UserMessage("a" * 184)])
+    meter.reported(TokenUsage(input_tokens=600))
+    meter.reset([UserMessage("a" * 1_984)])
 
-    expected = 30
+    expected = 300
     assert expected == meter.estimate(NO_PROMPT, ())
 
 
@@ -166,11 +166,24 @@ def test_a_replaced_history_is_not_measured_by_the_old_report() -> None:
 def test_an_absurd_report_moves_the_ratio_only_so_far(tokens: int, expected: int) -> None:
     """The ratio stays between one half and four, whatever a provider reports."""
     meter = TokenMeter()
-    meter.add(UserMessage("a" * 384))
+    meter.add(UserMessage("a" * 3_984))
     meter.sent(NO_PROMPT, ())
     meter.reported(TokenUsage(input_tokens=tokens))
 
     assert expected == meter.size(UserMessage("a" * 384))
+
+
+def test_a_first_report_of_a_tiny_request_does_not_halve_the_estimate() -> None:
+    """It counts by its size; one above the estimate counts in full."""
+    learnt = []
+    for length, tokens in ((24, 5), (384, 50), (3_984, 500), (24, 20)):
+        meter = TokenMeter()
+        meter.add(UserMessage("a" * length))
+        meter.sent(NO_PROMPT, ())
+        meter.reported(TokenUsage(input_tokens=tokens))
+        learnt.append(meter.learnt()["ratio"])
+
+    assert [0.995, 0.95, 0.5, 2.0] == learnt
 
 
 def test_a_low_ratio_does_not_make_new_text_cheap() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from youyou.testing import StrictProvider
 from youyou.testing.agents.scripted import say
 
 PATIENCE = 30.0
+PATIENCE_OF_SERVER = 60.0
 """Seconds after which a process that tells nothing has failed, for example because it could not start."""
 
 
@@ -56,6 +58,12 @@ class Prey:
         marks = self.folder / "marks"
         return marks.read_text().split() if marks.exists() else []
 
+    def _answer(self) -> str:
+        """The next line of the server, which writes one at a time."""
+        ready, _, _ = select.select([self.server.stdout], [], [], PATIENCE_OF_SERVER)
+        assert ready, "the server does not answer"
+        return self.server.stdout.readline().strip()
+
     def kill(self, session: str | None, slow: float, when) -> Killed:
         """Start a process, wait for ``when`` (reads lines from what it gets), kill it."""
         self.kills += 1
@@ -65,10 +73,14 @@ class Prey:
         order = [fifo, self.database, self.folder / "marks", slow, *([session] if session else [])]
         self.server.stdin.write(" ".join(map(str, order)) + "\n")
         self.server.stdin.flush()
-        pid = int(self.server.stdout.readline())
-        seen = when(told)
-        os.kill(pid, signal.SIGKILL)
-        assert "gone" == self.server.stdout.readline().strip()
+        pid = int(self._answer())
+        try:
+            seen = when(told)
+        finally:
+            # Whatever went wrong: the server waits for this process, and the next test for the server.
+            os.kill(pid, signal.SIGKILL)
+            gone = self._answer()
+        assert "gone" == gone
         with open(told, "rb") as rest:
             os.set_blocking(told, True)
             lines = [json.loads(line) for line in (seen + rest.read()).splitlines()]
@@ -82,8 +94,10 @@ def server():
     program = Path(__file__).with_name("kill_nine.py")
     command = [sys.executable, str(program)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as server:
-        yield server
-        server.stdin.close()
+        try:
+            yield server
+        finally:
+            server.kill()
 
 
 @pytest.fixture
