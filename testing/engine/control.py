@@ -65,6 +65,8 @@ class Control(trio.abc.Instrument):
     _forced: int = 0
     _boundary: bool = True
     _counts: dict[str, int] = attrs.field(factory=dict)
+    _lost: str | None = None
+    _stepping: Task | None = None
 
     def __attrs_post_init__(self) -> None:
         self.choices: Choices = Choices(self.attempt.order.source(), self.limits.noting)
@@ -141,6 +143,24 @@ class Control(trio.abc.Instrument):
     def _thread_lost(self, message: str) -> None:
         self.stop("stuck", message)
 
+    def progress(self) -> object:
+        """Changes while the run goes on."""
+        return (self.step, self.now, self.threads.resumed)
+
+    def step_lost(self, words: str) -> None:
+        """Told in another thread that a step does not come back."""
+        self._lost = f"{self.current_step()}: {words}"
+
+    def current_step(self) -> str:
+        """The task whose step this is, for another thread."""
+        return "the run loop" if self._stepping is None else f"in {self.tasks[self._stepping].label}"
+
+    def tell_lost(self) -> None:
+        """It has come back, thrown out: that was the end of the run."""
+        if self._lost is not None:
+            self._lost, words = None, self._lost
+            self.stop("stuck", words)
+
     def sends_itself_a_signal(self) -> None:
         """Do not take it for one from outside."""
         signals.sent_to_itself()
@@ -214,6 +234,7 @@ class Control(trio.abc.Instrument):
         """Count the step, inject before it, see a cancel arrive."""
         if task not in self.tasks or not self.watching:
             return
+        self._stepping = task
         try:
             self.step += 1
             if self._boundary:
@@ -238,7 +259,10 @@ class Control(trio.abc.Instrument):
         if seen is None or not self.watching:
             self._boundary = True
             return
+        self._stepping = None
         try:
+            if self._lost is not None:
+                self.tell_lost()
             location = location_of(task)
             if (new := (seen.name, id(location))) not in self._awaited:
                 self._awaited.add(new)
@@ -348,6 +372,9 @@ class Control(trio.abc.Instrument):
         self.stopped = self.step
 
     def _engine_error(self, error: BaseException) -> None:
+        if self._lost is not None:
+            self.tell_lost()
+            return
         text = "".join(traceback.format_exception(error))
         self.run.violations.append(Violation("engine", f"the engine failed: {error!r}", self.step, (), text))
         self.stopped = self.step

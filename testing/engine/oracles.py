@@ -13,6 +13,7 @@ import attrs
 import trio
 
 from ..process.locations import caller
+from ..process.watchdog import StepKilled
 from .attempt import Promise, Severity
 
 Check = Callable[[], object]
@@ -136,7 +137,7 @@ def problem_of(check: Check) -> str | None:
     """What is wrong with the world according to ``check``; None if nothing is."""
     try:
         result = check()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, StepKilled):
         raise
     except BaseException as error:  # noqa: ASYNC103  # a sync check; pytest.fail() raises no Exception
         return f"{type(error).__name__}: {error}"  # noqa: ASYNC104  # same

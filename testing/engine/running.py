@@ -15,6 +15,8 @@ from ..process import threads, trio_internals
 from ..process.ambient import Ambient, Seeded
 from ..process.leaks import LeakWatch, left_open
 from ..process.signals import SignalGuard
+from ..process.watchdog import StepKilled, Watchdog
+from ..process.watchdog import current as watchdogs
 from .attempt import Attempt, Limits, Run, Violation
 from .control import Unstoppable, leak_violation
 from .simulation import Scenario, Simulation
@@ -31,7 +33,10 @@ def run_attempt(scenario: Scenario, attempt: Attempt, limits: Limits, watch: Lea
     before, trio_internals.current.scheduler = trio_internals.current.scheduler, control
     seeded = Seeded(attempt.seed)
     seeded.__enter__()
+    watchdog = watchdogs[-1] if watchdogs else None
     try:
+        if watchdog is not None:
+            watchdog.watch(control.progress, control.step_lost)
         with files.watching():
             trio.run(
                 _main,
@@ -46,11 +51,14 @@ def run_attempt(scenario: Scenario, attempt: Attempt, limits: Limits, watch: Lea
     except BaseException as error:  # noqa: ASYNC103  # judged, and raised again if a person pressed Ctrl-C
         _came_out(sim, error)
     finally:
+        if watchdog is not None:
+            watchdog.rest()
         trio_internals.current.scheduler = before
         seeded.__exit__()
         trio_internals.current_check.is_simulated = None
         sim._close()
         control.threads.finish()
+    control.tell_lost()
     sim._targets.never_ended()
     if sim._interrupted:
         raise KeyboardInterrupt
@@ -114,14 +122,14 @@ def _look_for_leftovers(sim: Simulation) -> None:
 
 def _came_out(sim: Simulation, error: BaseException) -> None:
     """Trio itself raised: a Ctrl-C too late for any task, the end of an unstoppable program, or an accident."""
-    if not sim._control.dead and not isinstance(error, Unstoppable):
+    if not sim._control.dead and not isinstance(error, Unstoppable | StepKilled):
         sim._failed("the run raised", error)
 
 
 @contextmanager
 def prepared() -> Iterator[LeakWatch]:
     """What stands around all runs of a campaign: leaks are watched, clocks and randomness are the simulation's."""
-    with LeakWatch() as watch, Ambient(), SignalGuard():
+    with LeakWatch() as watch, Ambient(), SignalGuard(), Watchdog():
         yield watch
 
 

@@ -27,6 +27,7 @@ from ..network.network import HOME, Network
 from ..network.sockets import install
 from ..process.locations import raised_at
 from ..process.threads import ThreadKilled
+from ..process.watchdog import StepKilled
 from .attempt import Attempt, Injection, Limits, Run
 from .control import Control
 from .crashes import states_of
@@ -217,7 +218,7 @@ class Simulation:
     def _allowed(self, leaf: BaseException) -> bool:
         # The run was stopped for another reason, and everything was cancelled.
         ended = isinstance(leaf, trio.Cancelled) and self._control.stopped is not None
-        if ended or isinstance(leaf, (ThreadKilled, *self._limits.allow)):
+        if ended or isinstance(leaf, (ThreadKilled, StepKilled, *self._limits.allow)):
             return True
         if isinstance(leaf, KeyboardInterrupt) and any(i.what == "ctrl-c" for i in self._attempt.injections):
             return True

@@ -100,6 +100,8 @@ class Baton:
     ready: deque[Worker] = attrs.field(factory=deque)
     timers: list[tuple[float, WaitLock]] = attrs.field(factory=list)
     """Time-outs that no task waits for yet."""
+    resumed: int = 0
+    """How often a thread was given the baton."""
     entering: list[Callable[[bool], None]] = attrs.field(factory=list)
     """Called in each new thread with True at its beginning, with False at its end."""
 
@@ -171,6 +173,7 @@ class Baton:
     def _resume(self, worker: Worker) -> None:
         if worker.done:
             return
+        self.resumed += 1
         worker.turn.release()
         if not self.back.acquire(True, PATIENCE):
             worker.done = True

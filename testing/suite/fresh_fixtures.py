@@ -33,12 +33,24 @@ def refuse_unsuitable(item: pytest.Function) -> None:
     if hasattr(item.obj, "hypothesis"):
         raise NotSwept("Hypothesis runs it; put @given over @swept instead")
     if item.get_closest_marker("anyio") is not None and item.get_closest_marker("trio") is None:
-        raise NotSwept("anyio runs it; mark it for pytest-trio to have it swept")
+        _refuse_of_anyio(item)
     for name, value in item.funcargs.items():
         if isinstance(value, trio.testing.MockClock) and value.autojump_threshold != 0:
             raise NotSwept(f"fixture {name} drives the clock by hand")
         if isinstance(value, trio.abc.Instrument):
             raise NotSwept(f"fixture {name} is a Trio instrument")
+
+
+def _refuse_of_anyio(item: pytest.Function) -> None:
+    """A test that anyio's own plugin runs is an async function as any other, if Trio is the backend."""
+    backend = item.funcargs.get("anyio_backend")
+    name = backend[0] if isinstance(backend, tuple) else backend
+    if name != "trio":
+        raise NotSwept("its backend is asyncio")
+    for definition in item._request._fixture_defs.values():
+        if inspect.iscoroutinefunction(definition.func) or inspect.isasyncgenfunction(definition.func):
+            # They live in a loop of anyio's that outlives the test.
+            raise NotSwept("anyio runs its async fixtures")
 
 
 def coroutine_function_of(item: pytest.Function) -> Callable[..., Awaitable[object]] | None:

@@ -222,3 +222,37 @@ def test_nothing_of_the_kit_is_loaded_unasked():
     code = "import sys, youyou.pytest_plugin; print([m for m in sys.modules if m.startswith('youyou.testing')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert "[]" == done.stdout.strip()
+
+
+def test_tests_of_anyio_are_swept_where_trio_is_their_backend(pytester):
+    """With sync fixtures; those that anyio runs in a loop of its own are left out in words."""
+    pytester.makeini("[pytest]\ntrio_mode = false\n")
+    pytester.makepyfile(
+        """
+        import anyio, pytest, trio
+
+        pytestmark = pytest.mark.anyio
+
+        @pytest.fixture
+        async def running():
+            return 1
+
+        async def test_good(tmp_path):
+            await anyio.sleep(0.001)
+
+        async def test_bad():
+            try:
+                await anyio.sleep(0.001)
+            except BaseException as error:
+                if "trio" in type(error).__module__:
+                    raise ValueError("bad clean-up")
+                raise
+
+        async def test_served(running):
+            await anyio.sleep(0.001)
+        """
+    )
+    result = swept(pytester)
+    result.assert_outcomes(passed=5, failed=1)
+    assert summary(result)[0].startswith("tests swept: 2 ")
+    assert "not swept: 1, because anyio runs its async fixtures" in summary(result)
