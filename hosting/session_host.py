@@ -20,7 +20,7 @@ from ..actors.shared.user_code import split_cancelled
 from ..core.config import SessionConfig
 from ..core.host_exceptions import INTERRUPTS, find_exception
 from ..core.inputs import check_grace
-from ..core.ports.commands import HostCommand
+from ..core.ports.commands import CloseHosted, HostCommand
 from ..messages.errors import AgentClosed, AgentError, InvalidConfig, InvalidInput, SessionTaken
 from .host_statistics import HostStatistics
 from .hosted_session import HostedSession
@@ -392,6 +392,39 @@ class SessionHost:
         if storage is None:
             return False
         await storage.send_command(session_id, command)
+        return True
+
+    async def close(self, session_id: str, *, grace: float | None = None) -> bool:
+        """Close a session that is open here, even while it is used, and wait until its agent is left.
+
+        Synopsis::
+
+            await host.close(session_id, grace=2)
+
+        Cancellation: a checkpoint. If it raises `trio.Cancelled`, the closing goes on.
+
+        Args:
+            session_id: which.
+            grace: seconds for a turn that runs; None: it is cancelled, and its tools finish within their own time-outs.
+
+        Returns:
+            Whether it was open here.
+
+        Raises:
+            InvalidInput: ``grace`` is not a number of seconds.
+            WouldDeadlock: called from a hook, tool or port of that session.
+        """
+        self._check_open()
+        command = CloseHosted(check_grace(grace))
+        hosted = self._by_id.get(session_id)
+        if hosted is None:
+            await trio.lowlevel.checkpoint()
+            return False
+        hosted.refuse_waiting("host.close()")
+        carry_out(hosted, command)
+        hosted.leave()
+        await trio.lowlevel.checkpoint()
+        await hosted.gone.wait()
         return True
 
     def statistics(self) -> HostStatistics:

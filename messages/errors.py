@@ -11,7 +11,8 @@ Exception
    │  ├─ SessionClosed               ├─ AgentClosed             ├─ AgentCrashed
    │  ├─ InvalidInput                ├─ ContentNotSupported     ├─ SkillNotFound
    │  ├─ ModelNotSupported           ├─ HookAborted             ├─ PluginError
-   │  ├─ WouldDeadlock               ├─ WrongTrioRun            └─ RequestCancelled
+   │  ├─ WouldDeadlock               ├─ WrongTrioRun            ├─ RequestCancelled
+   │  └─ HostLost
    ├─ talking to a model
    │  ├─ ProviderError               ├─ ProviderTimeout         ├─ StreamInterrupted
    │  ├─ ContextLengthExceeded       ├─ EmptyResponse           ├─ InvalidOutput
@@ -58,6 +59,7 @@ class ErrorCode(StrEnum):
     SESSION_NOT_FOUND = "SESSION_NOT_FOUND"
     SESSION_TAKEN = "SESSION_TAKEN"
     SESSION_CLOSED = "SESSION_CLOSED"
+    HOST_LOST = "HOST_LOST"
     AGENT_CLOSED = "AGENT_CLOSED"
     AGENT_CRASHED = "AGENT_CRASHED"
     INVALID_INPUT = "INVALID_INPUT"
@@ -211,7 +213,7 @@ class AgentError(Exception):
 
 def details_of(error: AgentError) -> dict[str, str]:
     """What the class of ``error`` tells besides what every error does."""
-    return {name: getattr(error, name) for name in error.details}
+    return {name: str(getattr(error, name)) for name in error.details}
 
 
 def _revive(
@@ -418,6 +420,32 @@ class SessionTaken(AgentError, code=ErrorCode.SESSION_TAKEN):
             owner=owner,
             address=address,
         )
+
+
+class HostLost(AgentError, code=ErrorCode.HOST_LOST):
+    """The process that had the session is gone, or does not answer (semantics 17). Open the session again.
+
+    Args:
+        session_id: the session.
+        after: the number of the last event that was read; 0 where none was, or no turn was being read.
+    """
+
+    details: ClassVar[tuple[str, ...]] = ("session_id", "after")
+    session_id: str
+    after: int
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        retryable: bool | None = None,
+        source: ErrorSource | None = None,
+        retry_after_ms: int | None = None,
+        session_id: str = "",
+        after: int | str = 0,
+    ) -> None:
+        super().__init__(message, retryable=retryable, source=source, retry_after_ms=retry_after_ms)
+        self.session_id, self.after = session_id, int(after)
 
 
 class MemoryStorageError(AgentError, code=ErrorCode.MEMORY_ERROR):

@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "adapters": {"adapters", "core", "messages"},
     "face": {"face", "actors", "core", "messages"},
     "hosting": {"hosting", "face", "actors", "core", "messages"},
+    "ray": {"ray", "adapters", "hosting", "face", "actors", "core", "messages"},
     "testing": {"testing", "face", "actors", "core", "messages"},
     "cli": {"cli", "testing", "adapters", "face", "actors", "core", "messages"},
 }
@@ -36,6 +37,9 @@ STANDARD = set(sys.stdlib_module_names)
 def floor_of(path: Path) -> str:
     """The floor a file stands on: its folder, or the face."""
     parts = path.relative_to(ROOT).parts
+    if parts[:2] == ("adapters", "ray"):
+        # It adapts no port of the core: it puts whole hosts into processes of Ray.
+        return "ray"
     if len(parts) > 1:
         return parts[0]
     return AT_THE_TOP.get(path.stem, "face")

@@ -18,7 +18,8 @@ Poolers. Every call is one statement, without prepared ones: pgbouncer in transa
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Self
+from functools import partial
+from typing import Any, Self
 
 import trio
 
@@ -40,6 +41,14 @@ class _Storage:
 
     def __init__(self, dsn: str, *, schema: str = "youyou", connections: int = 4) -> None:
         self._database = Database(dsn, self._error, connections, schema)
+
+    def _arguments(self) -> dict[str, Any]:
+        database = self._database
+        return {"dsn": database.dsn, "schema": database.schema, "connections": database.connections}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Its arguments alone, the password among them: another process has connections of its own.
+        return partial(type(self), **self._arguments()), ()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._database.where!r}, schema={self._database.schema!r})"
@@ -91,6 +100,9 @@ class PostgresSessionStorage(_Storage):
         self._listener = Listener(self._database, listen_dsn)
         self._epochs: dict[str, int] = {}
         self._renewals = Renewals(self._database)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**super()._arguments(), "listen_dsn": self._listener.dsn}
 
     async def save_events(self, session_id: str, events: Sequence[SessionEvent]) -> None:
         """Append one batch, all or nothing. An event that is stored already is ignored (semantics 7).

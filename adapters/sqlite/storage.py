@@ -45,6 +45,10 @@ class _Storage:
     def __init__(self, path: str | os.PathLike[str], *, synchronous: str = "NORMAL") -> None:
         self._file = DatabaseFile(path, synchronous, self._error)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Its arguments alone: another process opens the file anew.
+        return partial(type(self), self._file.path, synchronous=self._file.synchronous), ()
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._file.path!r})"
 

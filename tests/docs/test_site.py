@@ -21,7 +21,7 @@ from youyou.messages.errors import TABLE, AgentError, ErrorCode, ErrorSource
 
 DOCS = Path(__file__).parents[2] / "docs"
 DIRECTIVE = re.compile(r"^\.\. auto(?:class|function|data|exception):: ([\w.]+)$", re.MULTILINE)
-ADAPTERS = ["openai", "anthropic", "sqlite", "local", "mcp", "otel", "postgres", "offload"]
+ADAPTERS = ["openai", "anthropic", "sqlite", "local", "mcp", "otel", "postgres", "ray", "offload"]
 
 
 def page(name: str) -> str:
