@@ -36,6 +36,8 @@ _ABOUT_THE_VALUE = re.compile(
 # Words that a server uses for an option without its name.
 _OTHERWISE = {"include": re.compile(r"encrypted[ _]content", re.IGNORECASE)}
 _HOLDERS = ("messages", "input", "system")
+# What a call of a chat completion is made of; the rest is what a server once sent with it.
+_CALL = {"id", "type", "function", "name", "arguments"}
 
 
 def refused_options(words: str, body: dict[str, Any], fields: Iterable[str] = ()) -> set[str]:
@@ -47,6 +49,7 @@ def refused_options(words: str, body: dict[str, Any], fields: Iterable[str] = ()
     if not _REFUSAL.search(words) or _ABOUT_THE_VALUE.search(words):
         return set()
     inner = {name for item in _inner(body) for name in item if name in (*fields, "cache_control")}
+    inner |= {name for call in _calls(body) for part in (call, call["function"]) for name in part} - _CALL
     candidates = [name for name in (*EXTRAS, *SETTINGS, *LIMITS) if name in body]
     return {name for name in {*candidates, *inner} if _names(words, name)}
 
@@ -71,12 +74,30 @@ def without(body: dict[str, Any], refused: set[str]) -> dict[str, Any]:
 
 
 def _item_without(item: Any, refused: set[str]) -> Any:
-    if not isinstance(item, dict) or not refused & item.keys():
+    if not isinstance(item, dict) or not refused:
         return item
-    return {name: value for name, value in item.items() if name not in refused}
+    kept = {name: value for name, value in item.items() if name not in refused}
+    for name in ("tool_calls", "content"):
+        if isinstance(kept.get(name), list):
+            kept[name] = [_item_without(part, refused) for part in kept[name]]
+    if isinstance(kept.get("function"), dict):
+        kept["function"] = _item_without(kept["function"], refused)
+    return kept
 
 
 def _inner(body: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """Messages, and the parts of their content."""
     for holder in _HOLDERS:
         items = body.get(holder)
-        yield from (item for item in (items if isinstance(items, list) else ()) if isinstance(item, dict))
+        for item in _dicts(items):
+            yield item
+            yield from _dicts(item.get("content"))
+
+
+def _calls(body: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """The calls of a chat completion."""
+    return (call for message in _dicts(body.get("messages")) for call in _dicts(message.get("tool_calls")))
+
+
+def _dicts(items: Any) -> Iterable[dict[str, Any]]:
+    return (item for item in (items if isinstance(items, list) else ()) if isinstance(item, dict))

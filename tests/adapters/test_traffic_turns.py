@@ -300,6 +300,27 @@ async def test_an_option_that_is_refused_by_name_is_left_out_from_then_on(
     assert [True, False, False] == [name in json.dumps(request.body) for request in server.seen]
 
 
+@pytest.mark.parametrize("name", ["extra_content", "signature"])
+async def test_a_field_of_a_call_that_is_refused_by_name_is_left_out(server: Any, provider_of: Any, name: str) -> None:
+    """What a server sent with a call and another version of it does not take back; the call itself stays."""
+    chat = DIALECTS["chat"]
+    assert isinstance(chat, Chat)
+    call = {"index": 0, "id": "c", "function": {"name": "act", "arguments": "{}", "signature": "S"}}
+    begin = chat.chunk({"tool_calls": [call | {"extra_content": {"google": {"thought_signature": "SIG"}}}]})
+    server.stream([begin, chat.end(called=True), chat.mark])
+    server.refuse(
+        400, {"error": {"message": f"Unknown name '{name}' at 'messages[1].tool_calls[0]': Cannot find field."}}
+    )
+    server.always(*map(str.encode, chat.answer(OK)))
+    async with session_of(provider_of("chat")) as session:
+        results = [(await ask(session))[1] for _ in range(2)]
+
+    sent = [request.body["messages"][1]["tool_calls"][0] for request in server.seen[1:]]
+    assert [y.TurnStatus.COMPLETED] * 2 == [result.status for result in results]
+    assert [True, False, False] == [f'"{name}"' in json.dumps(each) for each in sent]
+    assert all(("c", "act") == (each["id"], each["function"]["name"]) for each in sent)
+
+
 async def test_a_value_that_is_refused_is_told_to_the_host(server: Any, provider: Any) -> None:
     """What the host asked for and can mend is not left out in silence."""
     server.refuse(400, {"error": {"message": "Invalid 'temperature': must be between 0 and 2, unsupported value"}})
