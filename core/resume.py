@@ -97,6 +97,8 @@ class Resumed:
     refusals: tuple[Refusal, ...] = ()
     unanswered: tuple[tuple[Message, str], ...] = ()
     """The last messages of turns that ended before anything was said, and why they ended."""
+    problems: tuple[str, ...] = ()
+    """What of the log could not be read, in words."""
 
 
 def resume(events: Sequence[SessionEvent], notices: Notices) -> Resumed:
@@ -129,6 +131,7 @@ def resume(events: Sequence[SessionEvent], notices: Notices) -> Resumed:
         epoch=facts.epoch,
         refusals=facts.refused(events),
         unanswered=facts.left_unanswered(),
+        problems=tuple(facts.problems),
     )
 
 
@@ -170,6 +173,8 @@ class _Facts:
     asked: bool = False  # nothing was said or called since the newest input
     at: int = 0  # the number of the newest message; below 1 in a compaction's
     unanswered: dict[int, tuple[Message, str]] = attrs.field(factory=dict)  # by such a number
+
+    problems: list[str] = attrs.field(factory=list)
 
     def see(self, event: SessionEvent) -> None:
         self.seq = max(self.seq, event.seq)
@@ -226,7 +231,7 @@ class _Facts:
     def _learn(self, key: str, value: Any) -> None:
         match key, value:
             case "session_config", Mapping():
-                self.config = _structured(value, SessionConfig) or self.config
+                self.config = self._fields_of(key, value, SessionConfig)
             case "title", str():
                 self.title = value
             case "compaction", Mapping():
@@ -245,10 +250,15 @@ class _Facts:
                 self.memory_mark = max(self.memory_mark, seq)
             case "step_ended", {"turn_id": str() as turn_id}:
                 self._end_step(turn_id, value)
+            case _ if key in _KNOWN:
+                self.problems.append(f"{key} is {_shown(value)}")
 
     def _compact(self, value: Mapping[str, Any]) -> None:
         record = _record(value)
-        if record is not None:
+        if record is None:
+            # What it stood for is in the log in full.
+            self.problems.append(f"compaction is {_shown(value)}")
+        else:
             # Of what was reported only the ratio is true of a history that was replaced.
             self.record, self.meter = record, {key: self.meter[key] for key in self.meter if key == "ratio"}
             kept = record.messages
@@ -273,10 +283,14 @@ class _Facts:
     def _end_turn(self, turn_id: str, value: Mapping[str, Any]) -> None:
         self._mark(value)
         # Added up from the turns, since a total that is stored once would be lost with the crash that it is for.
-        self.usage += _structured(value.get("usage"), Usage) or Usage()
+        if value.get("usage") is not None:
+            self.usage += self._fields_of("usage", value["usage"], Usage)
         if isinstance(meter := value.get("meter"), Mapping):
             self.meter = meter
-        status = _structured(value.get("status"), TurnStatus) or TurnStatus.FAILED
+        status = _structured(value.get("status"), TurnStatus)
+        if status is None:
+            self.problems.append(f"status is {_shown(value.get('status'))}")
+            status = TurnStatus.FAILED
         if (turn := self.begun.get(turn_id)) is None:
             return
         if status is not TurnStatus.COMPLETED:
@@ -285,12 +299,31 @@ class _Facts:
 
     def _end_step(self, turn_id: str, value: Mapping[str, Any]) -> None:
         last, outcome = self.last_turn, _structured(value, StepOutcome)
+        if outcome is None:
+            self.problems.append(f"step_ended is {_shown(value)}")
         if last is None or last.turn_id != turn_id or outcome is None:
             return
         # By index: a step that a crash had stored twice counts once.
         steps = {step.index: step for step in (*last.steps, outcome)}
         ordered = tuple(steps[index] for index in sorted(steps))
         self._update(attrs.evolve(last, pipeline=value.get("pipeline"), steps=ordered))
+
+    def _fields_of(self, key: str, value: Any, kind: type[T]) -> T:
+        """What of ``value`` can be read as a ``kind``, every field of which has a default."""
+        found = _structured(value, kind)
+        if found is not None:
+            return found
+        fields = [field.name for field in attrs.fields(kind)]  # type: ignore[arg-type]  # an attrs class
+        if not isinstance(value, Mapping):
+            self.problems.append(f"{key} is {_shown(value)}")
+            return kind()
+        readable = {}
+        for name in fields:
+            if name in value and (alone := _structured({name: value[name]}, kind)) is not None:
+                readable[name] = getattr(alone, name)
+            elif name in value:
+                self.problems.append(f"{name} of {key} is {_shown(value[name])}")
+        return kind(**readable)
 
     def _update(self, turn: LastTurn) -> None:
         self.begun[turn.turn_id] = turn
@@ -299,6 +332,20 @@ class _Facts:
 
     def _mark(self, value: Mapping[str, Any]) -> None:
         self.sequence = max(self.sequence, _number(value, "sequence"))
+
+
+_KNOWN = frozenset(
+    [
+        *("session_config", "title", "compaction", "tool_started", "turn_started", "turn_ended"),
+        *("sequence", "session_opened", "memory_mark", "step_ended"),
+    ]
+)
+"""The keys whose values have a shape."""
+
+
+def _shown(value: Any) -> str:
+    text = repr(thaw(value))
+    return text if len(text) <= 80 else f"{text[:80]}…"
 
 
 def _number(value: Mapping[str, Any], key: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import attrs
@@ -15,7 +16,7 @@ from ...core.resume import Resumed, resume
 from ...core.session_setup import SessionSetup, resolve_setup
 from ...core.structured_output import OutputFormat
 from ...messages.codec import converter
-from ...messages.errors import HookAborted, SessionNotFound, SessionTaken
+from ...messages.errors import HookAborted, SessionNotFound, SessionTaken, StorageError
 from ...messages.history import ToolCall
 from ...messages.hook_payloads import SessionStart
 from ...messages.records import Metadata, SessionEvent
@@ -28,6 +29,10 @@ from .requests import OpenSession
 from .runtime import Runtime
 from .session_actor import SessionActor
 
+logger: logging.Logger = logging.getLogger("youyou.storage")
+
+PROBLEMS = 10
+"""How many of what cannot be read is told; a damaged log may hold any number."""
 TAKEOVERS = 8
 """How often a claimed session is read again because its former owner, still alive, wrote once more."""
 
@@ -122,6 +127,12 @@ def _restore(actor: SessionActor, resumed: Resumed, events: Sequence[SessionEven
     state.journal.next_seq = resumed.next_seq
     state.journal.transcript.replace(resumed.history)
     state.journal.transcript.meter.relearn(resumed.meter)
+    for problem in resumed.problems[:PROBLEMS]:
+        logger.warning("session %s: what is stored cannot be read: %s", state.session_id, problem)
+    if resumed.problems:
+        more = len(resumed.problems) - PROBLEMS
+        words = "; ".join(resumed.problems[:PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
+        state.unreadable = StorageError(f"what is stored of this session cannot all be read: {words}")
     for refusal in resumed.refusals:
         if (refusal.provider, refusal.model) == (str(state.setup.provider.id), state.setup.model.id):
             for message in refusal.messages:

@@ -11,6 +11,7 @@ from ...core.prompts.system_prompt import stable_prompt
 from ...core.session_setup import SessionSetup
 from ...messages.chat import Usage
 from ...messages.content import UserInput, text_of
+from ...messages.errors import AgentError
 from ..recorder.journal import Journal
 from ..shared.event_stream import Numbering
 
@@ -39,6 +40,8 @@ class SessionState:
     call_ids: set[str] = attrs.Factory(set)
     breaker: CircuitBreaker = attrs.Factory(CircuitBreaker)
     unfinished: Unfinished | None = None
+    unreadable: AgentError | None = None
+    """What could not be read of the stored session, until a turn has told it."""
     _stable: str | None = None
 
     @property

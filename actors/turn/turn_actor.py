@@ -106,6 +106,9 @@ class Turn:
         """TurnStart hooks, then the input with its skills enters history and log."""
         context = self.context
         self._announce()
+        if self.state.unreadable is not None:
+            error, self.state.unreadable = self.state.unreadable, None
+            context.events.put(ErrorEvent(error))
         aborted = False
         if context.control.stopping:
             self._keep_input()
