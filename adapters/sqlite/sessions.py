@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -91,6 +92,45 @@ def _check_that_none_are_lost(db: apsw.Connection) -> None:
         raise Refused("its list of sessions is damaged; restore the file from a backup")
 
 
+@attrs.frozen(eq=False)
+class Batch:
+    """Events to append to a session."""
+
+    session_id: str
+    events: Sequence[SessionEvent]
+
+
+def save_all(db: apsw.Connection, batches: Sequence[Batch]) -> list[Exception | None]:
+    """Append each batch as `save` does, in one transaction. What was wrong with each; None: it is stored."""
+    if len(batches) > 1:
+        try:
+            return _save_together(db, batches)
+        except Exception:  # whichever it is: each batch alone finds out whether it is meant
+            pass
+    return [_problem(partial(save, db, batch.session_id, batch.events)) for batch in batches]
+
+
+def _save_together(db: apsw.Connection, batches: Sequence[Batch]) -> list[Exception | None]:
+    texts = [[to_json(event) for event in batch.events] for batch in batches]
+    problems = []
+    with transaction(db, "IMMEDIATE"):
+        for batch, bodies in zip(batches, texts, strict=True):
+            db.execute("SAVEPOINT batch")
+            problem = _problem(partial(_append, db, batch.session_id, batch.events, bodies))
+            # Some errors end the whole transaction: then this raises, and with it all that was done.
+            db.execute("RELEASE batch" if problem is None else "ROLLBACK TO batch; RELEASE batch")
+            problems.append(problem)
+    return problems
+
+
+def _problem(work: Callable[[], None]) -> Exception | None:
+    try:
+        work()
+    except Exception as error:
+        return error
+    return None
+
+
 def save(db: apsw.Connection, session_id: str, events: Sequence[SessionEvent]) -> None:
     """Append what is new of ``events``, in one transaction, if they continue what is stored.
 
@@ -100,29 +140,33 @@ def save(db: apsw.Connection, session_id: str, events: Sequence[SessionEvent]) -
     """
     bodies = [to_json(event) for event in events]
     with transaction(db, "IMMEDIATE"):
-        found = _row(db, session_id)
-        if found is None and events[0].seq > 1:
-            raise SessionNotFound(
-                f"session {session_id!r} is not stored any more: somebody deleted it; open a new one",
-                source=ErrorSource.STORAGE,
-            )
-        key, row = found or (_new_key(db), _Row(session_id))
-        newest = db.execute("SELECT ifnull(max(seq), 0) FROM events WHERE session = ?", (key,)).get
-        for event, body in zip(events, bodies, strict=True):
-            if event.seq <= newest:
-                _compare(db, key, row, event.seq, body)
-                continue
-            if event.seq != newest + 1:
-                raise Refused(f"event {event.seq} of session {session_id!r} cannot follow event {newest}")
-            newest = event.seq
-            check = checksum(session_id, event.seq, body)
-            db.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (key, event.seq, check, body))
-            row = row.adding(event, check)
-        fields_of_row = attrs.astuple(row)
-        db.execute(
-            f"REPLACE INTO sessions (key, checksum, {_COLUMNS}) VALUES (?, ?, {_SLOTS})",
-            (key, checksum(*fields_of_row), *fields_of_row),
+        _append(db, session_id, events, bodies)
+
+
+def _append(db: apsw.Connection, session_id: str, events: Sequence[SessionEvent], bodies: Sequence[str]) -> None:
+    found = _row(db, session_id)
+    if found is None and events[0].seq > 1:
+        raise SessionNotFound(
+            f"session {session_id!r} is not stored any more: somebody deleted it; open a new one",
+            source=ErrorSource.STORAGE,
         )
+    key, row = found or (_new_key(db), _Row(session_id))
+    newest = db.execute("SELECT ifnull(max(seq), 0) FROM events WHERE session = ?", (key,)).get
+    for event, body in zip(events, bodies, strict=True):
+        if event.seq <= newest:
+            _compare(db, key, row, event.seq, body)
+            continue
+        if event.seq != newest + 1:
+            raise Refused(f"event {event.seq} of session {session_id!r} cannot follow event {newest}")
+        newest = event.seq
+        check = checksum(session_id, event.seq, body)
+        db.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (key, event.seq, check, body))
+        row = row.adding(event, check)
+    fields_of_row = attrs.astuple(row)
+    db.execute(
+        f"REPLACE INTO sessions (key, checksum, {_COLUMNS}) VALUES (?, ?, {_SLOTS})",
+        (key, checksum(*fields_of_row), *fields_of_row),
+    )
 
 
 def _compare(db: apsw.Connection, key: int, row: _Row, seq: int, body: str) -> None:

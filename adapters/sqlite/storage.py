@@ -31,6 +31,7 @@ from ...messages.errors import AgentError, MemoryStorageError, StorageError
 from ...messages.records import Memory, SessionEvent, SessionPage, SessionSummary
 from . import claims, memories, sessions
 from .connection import CLOSE_SECONDS, DatabaseFile
+from .group_commit import GroupCommit
 
 __all__ = ["SQLiteMemoryStorage", "SQLiteSessionStorage"]
 
@@ -89,6 +90,10 @@ class SQLiteSessionStorage(_Storage):
 
     _error = StorageError
 
+    def __init__(self, path: str | os.PathLike[str], *, synchronous: str = "NORMAL") -> None:
+        super().__init__(path, synchronous=synchronous)
+        self._saves = GroupCommit(self._file)
+
     async def save_events(self, session_id: str, events: Sequence[SessionEvent]) -> None:
         """Append one batch, all or nothing. An event that is stored already is ignored (semantics 7).
 
@@ -98,7 +103,7 @@ class SQLiteSessionStorage(_Storage):
         """
         batch = tuple(events)
         if batch:
-            await self._file.run(partial(sessions.save, session_id=session_id, events=batch))
+            await self._saves.save(session_id, batch)
         else:
             await trio.lowlevel.checkpoint()
 
