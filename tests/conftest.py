@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 pytest_plugins = ["stage"]
+
+# A few examples for each property in the quick tests, drawn anew each time; .ci/run asks for ten times as many.
+settings.register_profile("youyou", max_examples=int(os.environ.get("YOUYOU_EXAMPLES", "30")), deadline=None)
+settings.load_profile("youyou")
 
 
 @pytest.fixture

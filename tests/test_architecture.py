@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -52,9 +53,10 @@ FILES = [
 ]
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """The absolute name of every module that ``path`` imports, wherever in the file."""
-    return names_imported(path.read_text(), ("youyou", *path.relative_to(ROOT).parts[:-1]))
+    return tuple(names_imported(path.read_text(), ("youyou", *path.relative_to(ROOT).parts[:-1])))
 
 
 def names_imported(source: str, package: tuple[str, ...]) -> Iterator[str]:

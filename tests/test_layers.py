@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -46,15 +46,18 @@ def dotted(path: Path) -> str:
 MODULES = {dotted(path): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
 
 
-def imports_of(name: str) -> Iterator[str]:
+@cache
+def imports_of(name: str) -> tuple[str, ...]:
     """The modules below the package that module ``name`` imports, wherever in the file, for types too."""
+    imported: list[str] = []
     package = name.split(".") if MODULES[name].stem == "__init__" else name.split(".")[:-1]
     for node in ast.walk(ast.parse(MODULES[name].read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) - node.level + 1]
             path = ".".join([*base, *(node.module or "").split(".")]).strip(".")
             found = [f"{path}.{alias.name}" for alias in node.names if f"{path}.{alias.name}" in MODULES]
-            yield from found or ([path] if path in MODULES else [])
+            imported += found or ([path] if path in MODULES else [])
+    return tuple(imported)
 
 
 def rank(floor: str, name: str) -> int | None:
