@@ -31,7 +31,7 @@ from ..extras import import_extra
 from ..openai import OpenAIProvider
 from ..wire.errors import sdk_error
 from ..wire.stream import SdkStream
-from .server import Address, ServerSettings, serving
+from .server import SLOTS, Address, ServerSettings, serving
 from .text import Counted, LineTranslator, Told, in_words
 from .tools import (
     ANSWER_GRAMMAR,
@@ -127,7 +127,7 @@ class LocalProvider:
         client = _client(sdk, address)
         stack.push_async_callback(_close, client)
         text = OpenAIProvider([self._info(ModelCapabilities(tool_use=False, system_messages=False))], client=client)
-        return _Running(sdk, client, text)
+        return _Running(sdk, client, text, trio.CapacityLimiter(SLOTS))
 
     async def __aexit__(  # noqa: ASYNC910  one that is not the last has nothing to wait for
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -171,9 +171,22 @@ class _Running:
     sdk: ModuleType
     client: AsyncOpenAI
     text: OpenAIProvider
+    places: trio.CapacityLimiter
 
     @asynccontextmanager
     async def respond(self, request: ChatRequest) -> AsyncIterator[AsyncIterator[ChatEvent]]:
+        # The line is kept here and not in the engine: first come, first served, whatever agent it is, and a request
+        # that is cancelled while it waits costs nothing. A place is for a request, not for the task that makes it.
+        place = object()
+        await self.places.acquire_on_behalf_of(place)
+        try:
+            async with self._respond(request) as stream:
+                yield stream
+        finally:
+            self.places.release_on_behalf_of(place)
+
+    @asynccontextmanager
+    async def _respond(self, request: ChatRequest) -> AsyncIterator[AsyncIterator[ChatEvent]]:
         exchange = latest_exchange(request.messages)
         spent = TokenUsage()
         if request.tools and exchange.input and exchange.result is None:

@@ -11,8 +11,10 @@ from urllib.parse import urlsplit
 import jsonschema_rs
 import pytest
 import trio
+import trio.testing
+import youyou
 from youyou.adapters.local import LocalProvider
-from youyou.adapters.local.server import ServerSettings, serving
+from youyou.adapters.local.server import SLOTS, ServerSettings, serving
 from youyou.adapters.local.weights import VARIABLE, find_weights
 from youyou.messages.chat import ChatRequest, Done, StopReason, SystemPrompt, TextDelta, ToolSpec
 from youyou.messages.errors import ContextLengthExceeded, ProviderError
@@ -273,6 +275,67 @@ async def test_one_provider_serves_several_agents(provider):
     async with provider:
         assert text_of(await events_of(provider, ask("Hi", max_tokens=3))).strip()
     assert text_of(await events_of(provider, ask("Hi", max_tokens=3))).strip()
+
+
+async def test_requests_beyond_the_places_wait_in_order_and_can_be_cancelled_there(provider):
+    """With every place taken, the next free one goes to who came first; who is cancelled in the line is gone."""
+    release, begun, ended, line = trio.Event(), [], [], provider._running.places
+
+    async def holds(until):
+        async with provider.chat(ask(STORY, max_tokens=200)) as stream:
+            begun.append(await anext(stream))
+            await until.wait()
+
+    async def waits(name, scope):
+        with scope:
+            await events_of(provider, ask("Hi", max_tokens=2))
+            ended.append(name)
+
+    with trio.fail_after(120):
+        async with trio.open_nursery() as nursery:
+            first = trio.Event()
+            for until in (first, *[release] * (SLOTS - 1)):
+                nursery.start_soon(holds, until)
+            while len(begun) < SLOTS:
+                await trio.lowlevel.checkpoint()
+            scopes = {name: trio.CancelScope() for name in ("first", "cancelled", "last")}
+            async with trio.open_nursery() as waiting:
+                for name, scope in scopes.items():
+                    waiting.start_soon(waits, name, scope)
+                    await trio.testing.wait_all_tasks_blocked()
+                assert (3, SLOTS) == (line.statistics().tasks_waiting, line.borrowed_tokens)
+                scopes["cancelled"].cancel()
+                first.set()
+            assert ["first", "last"] == ended
+            assert scopes["cancelled"].cancelled_caught
+            release.set()
+    assert 0 == line.borrowed_tokens
+
+
+async def test_a_cancelled_turn_of_one_agent_leaves_the_others_alone():
+    """One engine for four agents at once; the one that is cancelled ends at once, the others with their answers."""
+    provider, results = LocalProvider(), {}
+
+    async def agent(number):
+        config = youyou.AgentConfig("local", max_tokens=8 if number else 400)
+        async with (
+            youyou.AgentBuilder(config).register_model_provider(provider).build() as opened,
+            await opened.new_session() as session,
+        ):
+            turn = await session.send_message(STORY)
+            async for event in turn:
+                if not number and isinstance(event.payload, TextDelta):
+                    turn.cancel()
+            results[number] = (await turn.result()).status
+
+    with trio.fail_after(120):
+        async with trio.open_nursery() as nursery:
+            for number in range(4):
+                nursery.start_soon(agent, number)
+
+    completed, cancelled = youyou.TurnStatus.COMPLETED, youyou.TurnStatus.CANCELLED
+    assert {0: cancelled, 1: completed, 2: completed, 3: completed} == results
+    assert provider._running is None
 
 
 async def test_a_request_without_the_key_of_this_run_is_refused():
