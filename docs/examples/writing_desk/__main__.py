@@ -11,7 +11,7 @@ from hypercorn.trio import serve
 
 from .agent import desk_agent
 from .model import StandIn
-from .web import Front
+from .web import Front, served_at
 
 
 def provider_for(model: str | None, window: int) -> youyou.ModelProvider:
@@ -33,7 +33,7 @@ async def main() -> None:
     config = Config()
     config.bind = [f"127.0.0.1:{told.port}"]
     async with desk_agent(provider_for(told.model, told.window)).build() as agent:
-        await serve(Front(agent), config)
+        await serve(Front(agent, served_at(told.port)), config)
 
 
 if __name__ == "__main__":

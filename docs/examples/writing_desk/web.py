@@ -6,8 +6,11 @@
     POST /cancel        stop the running turn
     POST /steer         {"message"}: put a message into the running turn
 
-One reader, one conversation: choosing another domain or skill begins a new session. A browser that goes away stops its
-turn. Knows nothing of the tools and profiles that there are.
+One reader, one conversation: choosing another domain or skill begins a new session, once no turn runs. A browser that
+goes away stops its turn. Knows nothing of the tools and profiles that there are.
+
+Only the page itself is obeyed: a request must name this server as its host, and this server's page as its origin where
+it has one, since any page that a reader has open may send requests to 127.0.0.1, and a name of its own may lead there.
 """
 
 from __future__ import annotations
@@ -28,6 +31,28 @@ Send = Callable[[Any], Awaitable[None]]
 HERE = Path(__file__).parent
 FILES = {"/": ("index.html", "text/html"), "/page.js": ("page.js", "text/javascript")}
 JSON = "application/json"
+LONGEST_BODY = 1024 * 1024
+OVER = (youyou.TurnStatus.COMPLETED, youyou.TurnStatus.FAILED, youyou.TurnStatus.CANCELLED)
+OF_THE_REQUEST = (
+    youyou.ErrorCode.INVALID_INPUT,
+    youyou.ErrorCode.CONTENT_NOT_SUPPORTED,
+    youyou.ErrorCode.SKILL_NOT_FOUND,
+    youyou.ErrorCode.PROFILE_NOT_FOUND,
+)
+"""What is wrong with the request itself; other errors are about when it came."""
+
+
+class Refused(Exception):
+    """A request that is answered with this status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def served_at(port: int) -> frozenset[str]:
+    """What a browser on this computer calls a server on this port."""
+    return frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
 
 
 @attrs.frozen
@@ -49,6 +74,7 @@ class Front:
     """The ASGI application in front of one running agent."""
 
     agent: youyou.Agent
+    hosts: frozenset[str] = served_at(8000)
     session: youyou.Session | None = None
     turn: youyou.RunningTurn | None = None
     chosen: tuple[str | None, str | None] = (None, None)
@@ -59,12 +85,16 @@ class Front:
         if scope["type"] == "lifespan":
             await stay(receive, send)
             return
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})  # before it was accepted: the handshake is answered with 403
+            return
         try:
+            check_sender(scope, self.hosts)
             answer = await self._answer(scope, receive, send)
         except youyou.AgentError as error:
-            answer = Answer.of(error, 409)
-        except (KeyError, msgspec.MsgspecError) as error:
-            answer = Answer.of({"message": f"not what this address takes: {error}"}, 400)
+            answer = Answer.of(error, 400 if error.code in OF_THE_REQUEST else 409)
+        except Refused as error:
+            answer = Answer.of({"message": str(error)}, error.status)
         if answer is not None:
             await begin(send, answer.status, answer.media_type)
             await send({"type": "http.response.body", "body": answer.body})
@@ -81,31 +111,46 @@ class Front:
             case "POST", "/cancel":
                 return Answer.of({"cancelled": self.turn is not None and self.turn.cancel()})
             case "POST", "/steer":
-                message = (await body_of(receive))["message"]
-                return Answer.of({"taken": self.turn is not None and self.turn.steer(message)})
+                asked = await asked_of(receive)
+                return Answer.of({"taken": self.turn is not None and self.turn.steer(asked.message)})
             case "POST", "/turns":
-                asked = await body_of(receive)
-                session = await self._session(asked.get("domain"), asked.get("skill"))
-                await self._stream(await session.send_message(asked["message"]), receive, send)
+                await self._stream(await self._begin(await asked_of(receive)), receive, send)
             case "POST", "/continue" if self.session is not None:
-                await self._stream(await self.session.continue_pipeline(), receive, send)
+                self.turn = await self.session.continue_pipeline()
+                await self._stream(self.turn, receive, send)
             case _:
                 return Answer.of({"message": "there is nothing here"}, 404)
         return None
 
-    async def _session(self, domain: str | None, skill: str | None) -> youyou.Session:
-        """The session of this domain and skill: the open one, or a new one in its place."""
+    async def _begin(self, asked: Asked) -> youyou.RunningTurn:
+        """A turn of the session of this domain and skill: the open one, or a new one in its place.
+
+        All that may be wrong is looked at before anything is closed: a slip of one reader must not stop another.
+        """
+        chosen = (asked.domain, asked.skill)
         async with self._one_at_a_time:
-            if self.session is None or self.chosen != (domain, skill):
+            if self.turn is not None and self.turn.status not in OVER:
+                raise youyou.TurnBusy("another turn is running: wait for it, or cancel it")
+            if self.session is None or self.chosen != chosen:
+                self._check_profiles(asked)
                 if self.session is not None:
                     await self.session.close(grace=1)
                     self.session = None
-                self.session = await self.agent.new_session(youyou.SessionConfig(domain=domain, skill=skill))
-                self.chosen = (domain, skill)
-            return self.session
+                config = youyou.SessionConfig(domain=asked.domain, skill=asked.skill)
+                self.session = await self.agent.new_session(config)
+                self.chosen = chosen
+            self.turn = await self.session.send_message(asked.message)
+            return self.turn
+
+    def _check_profiles(self, asked: Asked) -> None:
+        known = {profile.id for profile in self.agent.profiles()}
+        for wanted in (asked.domain, asked.skill):
+            if wanted is not None and wanted not in known:
+                raise youyou.ProfileNotFound(
+                    f"there is no profile {wanted!r}; GET /profiles tells those that there are"
+                )
 
     async def _stream(self, turn: youyou.RunningTurn, receive: Receive, send: Send) -> None:
-        self.turn = turn
         async with turn, trio.open_nursery() as nursery:
             nursery.start_soon(cancel_when_gone, receive, turn)
             await begin(send, 200, "text/event-stream")
@@ -141,11 +186,38 @@ def takes_json(scope: Scope) -> bool:
     return any(name == b"content-type" and value.startswith(JSON.encode()) for name, value in scope["headers"])
 
 
-async def body_of(receive: Receive) -> dict[str, Any]:
+def check_sender(scope: Scope, hosts: frozenset[str]) -> None:
+    """Refuse what does not come from a page of this server, whatever name led the browser here."""
+    headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]
+    host = [value for name, value in headers if name == b"host"]
+    if len(host) != 1 or host[0].lower() not in hosts:
+        raise Refused(403, f"this server is {' or '.join(sorted(hosts))}")
+    if any(value.lower() not in {f"http://{each}" for each in hosts} for name, value in headers if name == b"origin"):
+        raise Refused(403, "only the page of this server may ask")
+
+
+class Asked(msgspec.Struct):
+    """What a turn, or a message into it, is asked with."""
+
+    message: str
+    domain: str | None = None
+    skill: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.message.strip():
+            raise ValueError("the message is empty")
+
+
+async def asked_of(receive: Receive) -> Asked:
     """The JSON object that was sent."""
-    whole = b""
+    whole = bytearray()
     while (part := await receive())["type"] == "http.request":
         whole += part.get("body", b"")
+        if len(whole) > LONGEST_BODY:
+            raise Refused(413, f"more than {LONGEST_BODY} bytes are not read")
         if not part.get("more_body"):
             break
-    return msgspec.json.decode(whole, type=dict[str, Any])
+    try:
+        return msgspec.json.decode(whole, type=Asked)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+        raise Refused(400, f"not what this address takes: {error}") from error

@@ -51,6 +51,7 @@ def page_of(desk: Any, chromium: Any, tmp_path: Path) -> Any:
             config.graceful_timeout = 1
             config.errorlog = None
             (start,) = await nursery.start(partial(serve, front, config, shutdown_trigger=over.wait))
+            front.hosts = desk.web.served_at(int(start.rstrip("/").rpartition(":")[2]))
             async with chromium.open_browser(tmp_path) as browser:
                 yield await browser.open(start), front
                 assert [] == browser.complaints

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -82,10 +82,18 @@ class Client:
     media_type: str = ""
     body: bytes = b""
 
-    async def ask(self, method: str, path: str, body: Any = None, content_type: bytes = b"application/json") -> Any:
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: bytes = b"application/json",
+        headers: Sequence[tuple[bytes, bytes]] = ((b"host", b"127.0.0.1:8000"),),
+    ) -> Any:
         """One request to its end: the JSON that came back, or the payloads of the events."""
-        sent = [{"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}]
-        scope = {"type": "http", "method": method, "path": path, "headers": [(b"content-type", content_type)]}
+        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        sent = [{"type": "http.request", "body": data}]
+        scope = {"type": "http", "method": method, "path": path, "headers": [(b"content-type", content_type), *headers]}
 
         async def receive() -> Any:
             if sent:
@@ -217,8 +225,16 @@ async def test_a_second_turn_is_refused_while_one_runs(served: Any, autojump_clo
 @pytest.mark.parametrize(
     ("path", "body", "content_type", "status"),
     [
-        ("/turns", {"message": ""}, b"application/json", 409),
-        ("/turns", {"message": "x", "skill": "nothing"}, b"application/json", 409),
+        ("/turns", {"message": ""}, b"application/json", 400),
+        ("/turns", {"message": "x", "skill": "nothing"}, b"application/json", 400),
+        ("/turns", {"message": "x", "skill": 7}, b"application/json", 400),
+        ("/turns", {"message": ["x"]}, b"application/json", 400),
+        ("/turns", b"", b"application/json", 400),
+        ("/turns", b"\xff", b"application/json", 400),
+        ("/turns", b'{"message": "\\ud800"}', b"application/json", 400),
+        ("/turns", b'{"message": "x", "other": ' + b"[" * 5_000, b"application/json", 400),
+        ("/turns", b"x" * (1024 * 1024 + 1), b"application/json", 413),
+        ("/steer", {"message": 7}, b"application/json", 400),
         ("/turns", {}, b"application/json", 400),
         ("/turns", [], b"application/json", 400),
         ("/turns", {"message": "x"}, b"text/plain", 415),
@@ -251,3 +267,80 @@ async def test_another_skill_begins_another_session(served: Any, autojump_clock:
 
     assert first == same != other.id
     assert isinstance(other, youyou.Session)
+
+
+ELSEWHERE = [
+    ((b"host", b"evil.example:8000"),),
+    ((b"host", b"127.0.0.1:8001"),),
+    ((b"host", b"127.0.0.1:8000.evil.example"),),
+    (),
+    ((b"host", b"127.0.0.1:8000"), (b"host", b"evil.example")),
+    ((b"host", b"127.0.0.1:8000"), (b"origin", b"http://evil.example")),
+    ((b"host", b"127.0.0.1:8000"), (b"origin", b"null")),
+    ((b"host", b"127.0.0.1:8000"), (b"origin", b"https://127.0.0.1:8000")),
+]
+
+
+@pytest.mark.parametrize("headers", ELSEWHERE)
+async def test_another_page_is_not_obeyed(served: Any, autojump_clock: Any, headers: Any) -> None:
+    """Neither under another name for this computer, nor from another origin; the turn that runs is not stopped."""
+    async with served() as client, trio.open_nursery() as nursery:
+        reading, other = client(), client()
+        nursery.start_soon(reading.ask, "POST", "/turns", {"message": "tides"})
+        await trio.sleep(0.1)
+        for method, path in (("POST", "/cancel"), ("POST", "/turns"), ("GET", "/profiles"), ("GET", "/")):
+            await other.ask(method, path, {"message": "x"}, headers=headers)
+            assert 403 == other.status
+
+    assert b'"status":"completed"' in reading.body
+
+
+async def test_the_page_itself_is_obeyed(served: Any, autojump_clock: Any) -> None:
+    """With the origin that a browser sends, under both names of the computer."""
+    async with served() as client:
+        for host in (b"127.0.0.1:8000", b"localhost:8000"):
+            asking = client()
+            headers = ((b"host", host), (b"origin", b"http://" + host))
+            await asking.ask("POST", "/cancel", {}, headers=headers)
+            assert 200 == asking.status
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [({"skill": "no-such", "message": "x"}, 409), ({"message": " "}, 400), ({"skill": "outline", "message": "x"}, 409)],
+)
+async def test_a_second_request_never_ends_a_running_turn(
+    served: Any, autojump_clock: Any, asked: Any, status: int
+) -> None:
+    """Good or bad: what it asks for waits until the turn is over."""
+    async with served() as client, trio.open_nursery() as nursery:
+        reading, second = client(), client()
+        nursery.start_soon(reading.ask, "POST", "/turns", {"message": "tides"})
+        await trio.sleep(0.1)
+        await second.ask("POST", "/turns", asked)
+        assert status == second.status
+
+    assert b'"status":"completed"' in reading.body
+
+
+async def test_a_bad_choice_leaves_the_open_session_alone(served: Any, autojump_clock: Any) -> None:
+    """A profile that there is not is found out before anything is closed."""
+    async with served() as client:
+        await client().ask("POST", "/turns", {"message": "one"})
+        before = client().app.session
+        await client().ask("POST", "/turns", {"message": "two", "skill": "no-such"})
+
+        assert (before, True) == (client().app.session, before.is_open)
+
+
+async def test_a_handshake_of_a_websocket_is_refused(served: Any) -> None:
+    """Before it is accepted, which servers answer with 403."""
+    sent = []
+
+    async def take(message: Any) -> None:
+        sent.append(message)
+
+    async with served() as client:
+        await client().app({"type": "websocket", "path": "/", "headers": []}, trio.sleep_forever, take)
+
+    assert [{"type": "websocket.close"}] == sent
