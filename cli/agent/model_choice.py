@@ -15,6 +15,7 @@ from importlib.util import find_spec
 import attrs
 import msgspec
 
+from ...adapters.extras import install_command
 from ...core.ports.protocols import ModelProvider
 from ...messages.errors import InvalidConfig
 from ..base.exits import OK, UsageError
@@ -76,7 +77,7 @@ def choices() -> Iterator[Choice]:
 def _local() -> Choice:
     what = "a small model inside the process, without network or key; local:FILE.gguf for another"
     if find_spec("xllamacpp") is None:
-        return Choice("local", what, False, "pip install 'youyou[local]'")
+        return Choice("local", what, False, install_command("local"))
     from ...adapters.local.weights import COMMAND, find_weights
 
     try:
@@ -88,7 +89,7 @@ def _local() -> Choice:
 
 def _sdk(form: str, what: str, package: str, key: str) -> Choice:
     if find_spec(package) is None:
-        return Choice(form, what, False, f"pip install 'youyou[{package}]'")
+        return Choice(form, what, False, install_command(package))
     ready = key in os.environ
     return Choice(form, what, ready, "" if ready else f"{key}, or --base-url of a server without a key")
 

@@ -15,7 +15,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+import os
 import shutil
+import signal
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -158,6 +161,24 @@ class Terminal:
         except trio.RunFinishedError:
             return
 
+    def _suspend(self) -> None:
+        """Stop this process and its group until the shell lets them go on. The screen is taken away around it."""
+        went_on = threading.Event()
+
+        def stop() -> None:
+            os.kill(0, signal.SIGTSTP)
+            went_on.set()
+
+        # By the main thread, since the kernel hands the signal to that one. A thread that sends it from elsewhere runs on
+        # until the stop has reached it, long enough to draw the screen again before the shell has the terminal; nothing
+        # draws it after fg then. (Prompt Toolkit's own suspend_to_background does that.)
+        try:
+            self._token.run_sync_soon(stop)
+        except trio.RunFinishedError:
+            return
+        # Bounded for a run that ends in this very moment. However long the stop lasts, both threads go on together.
+        went_on.wait(5)
+
     def _application(self) -> Application[None]:
         from prompt_toolkit import Application
         from prompt_toolkit.buffer import Buffer
@@ -201,8 +222,10 @@ class Terminal:
             self._call(self._on_leave)
 
         @keys.add("c-z")
-        def _(event: Any) -> None:
-            event.app.suspend_to_background()
+        def _(_: object) -> None:
+            from prompt_toolkit.application import run_in_terminal
+
+            run_in_terminal(self._suspend)
 
         @keys.add("escape", "enter")
         def _(_: object) -> None:
