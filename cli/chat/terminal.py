@@ -169,9 +169,9 @@ class Terminal:
             os.kill(0, signal.SIGTSTP)
             went_on.set()
 
-        # By the main thread, since the kernel hands the signal to that one. A thread that sends it from elsewhere runs on
-        # until the stop has reached it, long enough to draw the screen again before the shell has the terminal; nothing
-        # draws it after fg then. (Prompt Toolkit's own suspend_to_background does that.)
+        # By the main thread, since the kernel hands the signal to that one. A thread that sends it from elsewhere runs
+        # on until the stop has reached it, long enough to draw the screen again before the shell has the terminal;
+        # nothing draws it after fg then. (Prompt Toolkit's own suspend_to_background does that.)
         try:
             self._token.run_sync_soon(stop)
         except trio.RunFinishedError:
