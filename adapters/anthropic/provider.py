@@ -9,17 +9,16 @@ runtime's policy rules. What is sent and what an answer means is next door, in `
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ...core.ports.protocols import ModelCapabilities, ModelInfo
 from ...messages.chat import ChatRequest
 from ...messages.errors import AgentError, InvalidConfig
 from ..extras import import_extra
-from ..wire.client import ClientHolder, checked_key, model_infos
-from ..wire.endpoint import Endpoint, transport_for
+from ..wire.client import checked_key
+from ..wire.endpoint import SdkProvider
 from ..wire.origin import Origin
 from ..wire.stream import SdkStream
 from .events import MessageTranslator
@@ -32,7 +31,7 @@ _WINDOW = 200_000
 _CLAUDE = ModelCapabilities(vision=True, system_messages=False)
 
 
-class AnthropicProvider:
+class AnthropicProvider(SdkProvider):
     """A `ModelProvider` for the messages API.
 
     Synopsis::
@@ -66,29 +65,18 @@ class AnthropicProvider:
         api_key: str | None = None,
         base_url: str | None = None,
     ) -> None:
-        self.id = id
-        self._sdk = import_extra("anthropic")
-        self._models = model_infos(models, _WINDOW, _CLAUDE)
-        self._capabilities = {model.id: model.capabilities for model in self._models}
-        self._api_key = checked_key(api_key)
         for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
             checked_key(os.environ.get(name))
-        self._base_url = base_url or os.environ.get("ANTHROPIC_BASE_URL")
-        given = None if client is None else client.with_options(max_retries=0)
-        self._endpoint = Endpoint(self._sdk, ClientHolder(self._new_client, given))
-
-    def _new_client(self) -> AsyncAnthropic:
-        client: AsyncAnthropic = self._sdk.AsyncAnthropic(
-            api_key=self._api_key,
-            base_url=self._base_url,
-            max_retries=0,
-            http_client=transport_for(self._sdk, self._base_url),
+        super().__init__(
+            import_extra("anthropic"),
+            "AsyncAnthropic",
+            models,
+            (_WINDOW, _CLAUDE),
+            id=id,
+            client=client,
+            api_key=checked_key(api_key),
+            base_url=base_url or os.environ.get("ANTHROPIC_BASE_URL"),
         )
-        return client
-
-    def models(self) -> Sequence[ModelInfo]:
-        """The models on offer."""
-        return self._models
 
     def chat(self, request: ChatRequest) -> SdkStream:
         """One request. Nothing is sent before the stream is entered; see `SdkStream` for cancellation."""
@@ -111,12 +99,3 @@ class AnthropicProvider:
         if isinstance(error, TypeError) and "authentication method" in str(error):  # the SDK looks for a key only now
             return InvalidConfig("no key for Anthropic: set ANTHROPIC_API_KEY, or pass api_key= or client=")
         return self._endpoint.explain(error, streaming)
-
-    async def __aenter__(self) -> AnthropicProvider:
-        self._endpoint.holder.enter()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._endpoint.holder.leave()  # noqa: ASYNC102  leaves before it waits; bounds itself

@@ -11,9 +11,8 @@ runtime's policy rules. What is sent and what an answer means is next door, a bo
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -21,8 +20,8 @@ from ...core.ports.protocols import ModelCapabilities, ModelInfo
 from ...messages.chat import ChatRequest
 from ...messages.errors import InvalidConfig
 from ..extras import import_extra
-from ..wire.client import ClientHolder, checked_key, model_infos
-from ..wire.endpoint import Endpoint, transport_for
+from ..wire.client import checked_key
+from ..wire.endpoint import SdkProvider
 from ..wire.ids import Ids
 from ..wire.origin import Origin
 from ..wire.stream import SdkStream, Translator
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 _WINDOW = 128_000
 
 
-class OpenAIProvider:
+class OpenAIProvider(SdkProvider):
     """A `ModelProvider` for the chat completions or the responses API.
 
     Synopsis::
@@ -74,32 +73,24 @@ class OpenAIProvider:
     ) -> None:
         if api not in ("chat", "responses"):
             raise InvalidConfig(f"api={api!r} is neither 'chat' nor 'responses'")
-        self.id = id
-        self._api = api
-        self._sdk = import_extra("openai")
-        self._base_url = base_url or os.environ.get("OPENAI_BASE_URL")
-        official = self._base_url is None and client is None
-        self._models = model_infos(models, _WINDOW, ModelCapabilities(vision=official))
-        self._capabilities = {model.id: model.capabilities for model in self._models}
-        key = checked_key(api_key or os.environ.get("OPENAI_API_KEY"))
-        self._api_key = key or (None if official else "none")
-        if self._api_key is None:
+        sdk = import_extra("openai")
+        base_url = base_url or os.environ.get("OPENAI_BASE_URL")
+        official = base_url is None and client is None
+        key = checked_key(api_key or os.environ.get("OPENAI_API_KEY")) or (None if official else "none")
+        if key is None:
             raise InvalidConfig("no key for OpenAI: set OPENAI_API_KEY, or pass api_key=, base_url= or client=")
-        given = None if client is None else client.with_options(max_retries=0)
-        self._endpoint = Endpoint(self._sdk, ClientHolder(self._new_client, given), HANDED_BACK)
-
-    def _new_client(self) -> AsyncOpenAI:
-        client: AsyncOpenAI = self._sdk.AsyncOpenAI(
-            api_key=self._api_key,
-            base_url=self._base_url,
-            max_retries=0,
-            http_client=transport_for(self._sdk, self._base_url),
+        self._api = api
+        super().__init__(
+            sdk,
+            "AsyncOpenAI",
+            models,
+            (_WINDOW, ModelCapabilities(vision=official)),
+            id=id,
+            client=client,
+            api_key=key,
+            base_url=base_url,
+            fields=HANDED_BACK,
         )
-        return client
-
-    def models(self) -> Sequence[ModelInfo]:
-        """The models on offer."""
-        return self._models
 
     def chat(self, request: ChatRequest) -> SdkStream:
         """One request. Nothing is sent before the stream is entered; see `SdkStream` for cancellation."""
@@ -124,15 +115,6 @@ class OpenAIProvider:
             return create(model=body["model"], stream=body["stream"], extra_body=body)
 
         return SdkStream(partial(self._endpoint.open, send, body), translator, self._endpoint.explain)
-
-    async def __aenter__(self) -> OpenAIProvider:
-        self._endpoint.holder.enter()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._endpoint.holder.leave()  # noqa: ASYNC102  leaves before it waits; bounds itself
 
 
 def _limit_name(host: str) -> str:

@@ -1,23 +1,24 @@
 """One server behind an SDK: how requests are sent to it, and what its errors say (semantics 4, 14).
 
-Knows no API: a provider gives it the body and a translator. Owns what was learned of the server (which options it
-refuses) and what must never be told (its key).
+Knows no API: a provider, which is an `SdkProvider`, gives it the body and a translator. Owns what was learned of the
+server (which options it refuses) and what must never be told (its key).
 """
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from types import ModuleType
-from typing import Any
+from types import ModuleType, TracebackType
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import attrs
 
+from ...core.ports.protocols import ModelCapabilities, ModelInfo
 from ...messages.errors import AgentError
-from .client import ClientHolder
+from .client import ClientHolder, model_infos
 from .errors import sdk_error
 from .options import SETTINGS, refused_options, without
 from .proxy import is_loopback, proxy_for
@@ -93,3 +94,51 @@ class Endpoint:
 def transport_for(sdk: ModuleType, base_url: str | None) -> Any:
     """The transport of a client of our own: one that no proxy stands before if the server is on this machine."""
     return sdk.DefaultAsyncHttpxClient(trust_env=False) if base_url and is_loopback(base_url) else None
+
+
+class SdkProvider:
+    """A server behind an SDK. Entered once for each agent that uses it; the last to leave closes our own client."""
+
+    def __init__(
+        self,
+        sdk: ModuleType,
+        client_class: str,
+        models: Iterable[ModelInfo | str],
+        usual: tuple[int, ModelCapabilities],
+        *,
+        id: str,
+        client: Any,
+        api_key: str | None,
+        base_url: str | None,
+        fields: tuple[str, ...] = (),
+    ) -> None:
+        self.id = id
+        self._client_class = client_class
+        self._models = model_infos(models, *usual)
+        self._capabilities = {model.id: model.capabilities for model in self._models}
+        self._api_key = api_key
+        self._base_url = base_url
+        given = None if client is None else client.with_options(max_retries=0)
+        self._endpoint = Endpoint(sdk, ClientHolder(self._new_client, given), fields)
+
+    def _new_client(self) -> Any:
+        sdk = self._endpoint.sdk
+        return getattr(sdk, self._client_class)(
+            api_key=self._api_key,
+            base_url=self._base_url,
+            max_retries=0,
+            http_client=transport_for(sdk, self._base_url),
+        )
+
+    def models(self) -> Sequence[ModelInfo]:
+        """The models on offer."""
+        return self._models
+
+    async def __aenter__(self) -> Self:
+        self._endpoint.holder.enter()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._endpoint.holder.leave()  # noqa: ASYNC102  leaves before it waits; bounds itself

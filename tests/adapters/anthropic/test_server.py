@@ -417,44 +417,6 @@ async def test_a_conversation_that_begins_with_the_assistant(server: Any, provid
     assert [message["role"] for message in server.seen[0].body["messages"]] == ["user", "assistant", "user"]
 
 
-async def hang_up_in_mid_stream(server: Any, provider: Any, request: Any) -> float:
-    """Cancel once a first piece came and the server is silent; how long leaving took."""
-    server.say(start(), sse("content_block_start", index=0, content_block={"type": "text", "text": "a"}), "stall")
-    stalls, hung_up = server.stalled, server.hung_up
-    heard = trio.Event()
-
-    async def listen() -> None:
-        async with provider.chat(request) as stream:
-            async for _ in stream:
-                heard.set()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(listen)
-        await server.until(lambda: server.stalled > stalls)
-        await heard.wait()
-        started = trio.current_time()
-        nursery.cancel_scope.cancel(reason="enough")
-    elapsed = trio.current_time() - started
-    with trio.fail_after(1):
-        await server.until(lambda: server.hung_up > hung_up)
-    return elapsed
-
-
-async def test_cancel_in_mid_stream(server: Any, provider: Any, ask: Any) -> None:
-    """A cancelled stream is left within 50 ms, the server sees the close, and no connection stays in the pool."""
-    assert await hang_up_in_mid_stream(server, provider, ask()) < 0.05
-    assert pool_of(provider) == []
-
-
-@pytest.mark.long
-async def test_cancel_in_mid_stream_a_hundred_times(server: Any, provider: Any, ask: Any) -> None:
-    """A hundred cancelled streams in a row: each left within 50 ms, each close seen, nothing left in the pool."""
-    slowest = max([await hang_up_in_mid_stream(server, provider, ask()) for _ in range(100)])
-
-    assert slowest < 0.05
-    assert pool_of(provider) == []
-
-
 async def test_a_connection_serves_one_request_after_the_other(server: Any, provider: Any, ask: Any, hear: Any) -> None:
     """A reader that leaves right after `Done` still leaves the connection ready for the next request."""
     for _ in range(2):
