@@ -5,7 +5,8 @@
     python -m benchmarks --only W1,W2               some workloads of the first half
     python -m benchmarks --only stopping            the second half alone
     python -m benchmarks --programs youyou,limit    some programs
-    python -m benchmarks --docs RESULTS.json        the tables and charts of docs/, from what a run has written
+    python -m benchmarks --rest 1 --every 4         five rounds of W1 and W2, one of the rest, each fourth stop: 20 minutes
+    python -m benchmarks --docs RESULTS.json ...    the tables and charts of docs/, from what runs have written
 
 Tables go to standard output, and with the JSON and the charts into the folder that `--out` names. Linux only: it pins
 processes to a core, at real-time priority where that is permitted.
@@ -44,6 +45,7 @@ def about(arguments: argparse.Namespace) -> dict[str, Any]:
         "processor": model,
         "cores": os.cpu_count(),
         "rounds": arguments.rounds,
+        "rest": arguments.rest,
         "core": arguments.core,
         "foreign load": arguments.foreign_load,
     }
@@ -95,6 +97,7 @@ def main() -> None:
     parser.add_argument("--only", help=f"workloads, with commas between: stopping, {', '.join(WORKLOADS)}")
     parser.add_argument("--programs", help=f"programs, with commas between: {', '.join(programs)}")
     parser.add_argument("--rounds", type=int, help="default: 5; 2 with --quick")
+    parser.add_argument("--rest", type=int, help="rounds of all workloads but W1 and W2; default: as --rounds")
     parser.add_argument("--core", type=int, default=0, help="the core to run on; default: 0")
     parser.add_argument("--no-realtime", action="store_true", help="at normal priority")
     parser.add_argument(
@@ -113,6 +116,7 @@ def main() -> None:
         write_docs(Results.merged([Results.load(path) for path in arguments.docs]))
         return
     arguments.rounds = arguments.rounds or (2 if arguments.quick else 5)
+    arguments.rest = arguments.rounds if arguments.rest is None else arguments.rest
     everything = ["W1", "W2"] if arguments.quick else [*WORKLOADS, "stopping"]
     only = arguments.only.split(",") if arguments.only else everything
     wanted = arguments.programs.split(",") if arguments.programs else programs
@@ -123,7 +127,7 @@ def main() -> None:
     except ValueError as error:
         parser.error(str(error))
     core = Core(arguments.core, not arguments.no_realtime)
-    settings = Settings(core, arguments.rounds, 0.2 if arguments.quick else 0.5, arguments.foreign_load)
+    settings = Settings(core, arguments.rounds, 0.2 if arguments.quick else 0.5, arguments.foreign_load, arguments.rest)
     results = Results(about(arguments))
     if workloads:
         run(workloads, wanted, settings, results, arguments.out / "results.json")

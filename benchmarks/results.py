@@ -30,6 +30,13 @@ class Results:
     """Workload: program: why it has no figures."""
     stopping: list[dict[str, Any]] = field(default_factory=list)
     """One row for each runtime, scenario and way to stop."""
+    pythons: dict[str, dict[str, dict[str, Cell]]] = field(default_factory=dict)
+    """Version: what runs on other versions of Python have measured, as ``speed``."""
+
+    @property
+    def python(self) -> str:
+        """The version on which it was measured, without the last number."""
+        return ".".join(str(self.about.get("python", "")).split(".")[:2])
 
     def add(self, workload: str, program: str, figures: dict[str, float]) -> None:
         """One round more; ``figures`` have its number as `round`."""
@@ -59,9 +66,15 @@ class Results:
 
     @classmethod
     def merged(cls, runs: Sequence[Results]) -> Results:
-        """One run of several: what each has measured, the last that measured a workload; about the first."""
+        """One run of several: what each has measured, the last that measured a workload; about the first.
+
+        Runs on another version of Python than the first stand beside it.
+        """
         whole = cls(runs[0].about)
         for one in runs:
+            if one.python != whole.python:
+                whole.pythons[one.python] = one.speed
+                continue
             whole.speed |= one.speed
             whole.dropped |= one.dropped
             whole.failed |= one.failed

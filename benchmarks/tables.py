@@ -255,15 +255,31 @@ def pieces(results: Results) -> str:
     return table(["piece", "us"], rows) if results.speed.get("pieces") else ""
 
 
+def pythons(results: Results) -> str:
+    """W1 and W2 on each version of Python."""
+    rows = []
+    for version, speed in {results.python: results.speed, **results.pythons}.items():
+        here = Results(speed=speed)
+        for workload in ("W1", "W2"):
+            other = fastest(here, workload, "ms")
+            if values := here.values(workload, "youyou", "ms"):
+                against = here.ratio(workload, "ms", "youyou", "limit"), here.ratio(workload, "ms", other, "youyou")
+                rows.append([version, workload, spread(values), *against, name_of(other)])
+    head = ["Python", "workload", "ms a turn", "its time / LIMIT's", "the fastest other's time / its", "which"]
+    return table(head, rows) if results.pythons else ""
+
+
 def machine(results: Results) -> str:
     """Where a run was made, in a sentence."""
     about = results.about
     versions = ", ".join(f"{name} {version}" for name, version in about.get("versions", {}).items())
     if not about:
         return ""
+    few = about.get("rest", about["rounds"])
+    rest = "" if few == about["rounds"] else f" of W1 and W2 and {few} of the rest"
     return (
         f"{about['date']}, commit {about['commit']}, Python {about['python']}, {about['system']}, {about['processor']} "
-        f"with {about['cores']} cores, pinned to core {about['core']}, {about['rounds']} rounds; measurements with "
+        f"with {about['cores']} cores, pinned to core {about['core']}, {about['rounds']} rounds{rest}; measurements with "
         f"more than {about['foreign load']:.0%} foreign load were dropped. {versions}."
     )
 
@@ -366,6 +382,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "resume": lambda results: sizes(
         results, "resume", "events in the file", {"s": ("s to resume", 2), "load_s": ("of which reading the file", 2)}
     ),
+    "pythons": pythons,
     "pieces": pieces,
     "slopes": slopes,
     "guarantees": guarantees,

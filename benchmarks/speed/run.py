@@ -44,6 +44,8 @@ WORKLOADS: dict[str, Sequence[str]] = {
     "pieces": ALONE,
 }
 """Workload, and what it is measured at: the programs that run it."""
+REPEATED = ("W1", "W2")
+"""What is measured in every round, however few rounds the rest has."""
 TRIES = 3
 """How often a measurement that others disturbed is taken again in its round."""
 
@@ -58,6 +60,8 @@ class Settings:
     """Of each timed batch of W1, W2 and W7."""
     foreign: float
     """The share of the core that others may take of a measurement that counts."""
+    rest: int
+    """Rounds of everything but W1 and W2."""
 
 
 def run(workloads: Sequence[str], programs: Sequence[str], settings: Settings, results: Results, file: Path) -> None:
@@ -72,6 +76,8 @@ def run(workloads: Sequence[str], programs: Sequence[str], settings: Settings, r
     tell(environments, results)
     for number in range(settings.rounds):
         for workload in workloads:
+            if number >= settings.rest and workload not in REPEATED:
+                continue
             for program in WORKLOADS[workload]:
                 if program in environments:
                     measure(workload, program, environments[program], settings, results, number)

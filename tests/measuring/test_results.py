@@ -14,7 +14,7 @@ from benchmarks.speed import limit, plan
 from benchmarks.speed.bare_trio import Bare
 from benchmarks.speed.run import WORKLOADS, chosen
 from benchmarks.stopping.judge import COUNTS
-from benchmarks.tables import TABLES, all_tables, put_into
+from benchmarks.tables import TABLES, all_tables, put_into, pythons
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -93,3 +93,16 @@ async def test_a_floor_says_what_the_plan_has(floor, mode):
 def test_youyou_runs_every_workload_but_the_floors_own():
     """Nothing is compared with nothing."""
     assert {"bare apsw"} == {one for name, those in WORKLOADS.items() if "youyou" not in those for one in those}
+
+
+def test_a_run_on_another_python_stands_beside_the_first(results):
+    """Its figures do not replace those of the first, and a table has both."""
+    results.about = {"python": "3.11.7"}
+    other = Results({"python": "3.13.0"})
+    other.add("W1", "youyou", {"ms": 1.0, "round": 0})
+
+    whole = Results.merged([results, other])
+
+    assert [2.0, 3.0, 6.0] == whole.values("W1", "youyou", "ms")
+    assert {"3.13": {"W1": {"youyou": {"ms": [1.0], "round": [0]}}}} == whole.pythons
+    assert ["3.11", "3.13"] == [line.split(" | ")[0].strip("| ") for line in pythons(whole).splitlines()[2:]]
