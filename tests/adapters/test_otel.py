@@ -150,6 +150,34 @@ async def test_a_turn_is_one_tree(spans: Spans, tracing: Tracing, autojump_clock
     assert [] == spans.open
 
 
+async def test_a_turn_that_is_cancelled_is_one_tree_as_well(
+    spans: Spans, tracing: Tracing, autojump_clock: Any
+) -> None:
+    """After a retry, with a tool in a thread done and another one running: all below the turn, and all ended."""
+    rounds = [[youyou.ProviderError("busy")], calls("count", "wait")]
+
+    @youyou.tool
+    async def wait() -> str:
+        """Wait."""
+        await trio.sleep_forever()
+        return "never"
+
+    made = builder(tracing, *rounds, tools=[count, wait], retry=youyou.RetryPolicy(base_ms=1))
+    async with made.build() as agent, await agent.new_session() as session, tracing.turn(session, "Go") as turn:
+        async for event in turn:
+            if isinstance(event.payload, youyou.ToolCallEnd):
+                turn.cancel(grace=0)
+        result = await turn.result()
+
+    (root,) = spans.named("invoke_agent desk")
+    assert (youyou.TurnStatus.CANCELLED, ("wait",)) == (result.status, result.interrupted)
+    assert ["chat scripted", "chat scripted", "execute_tool count", "execute_tool wait", "invoke_agent desk"] == sorted(
+        span.name for span in spans.ended
+    )
+    assert {root.context.span_id} == {span.parent.span_id for span in spans.ended if span.parent is not None}
+    assert [] == spans.open
+
+
 async def test_requests_tell_usage_and_why_they_stopped(spans: Spans, tracing: Tracing) -> None:
     """By the names of the GenAI conventions, and the turn tells the sum."""
     made = builder(tracing, say("Hello.", usage=USAGE))
