@@ -5,7 +5,7 @@
     python -m benchmarks --only W1,W2               some workloads of the first half
     python -m benchmarks --only stopping            the second half alone
     python -m benchmarks --programs youyou,limit    some programs
-    python -m benchmarks --rest 1 --every 4         five rounds of W1 and W2, one of the rest, each fourth stop: 20 minutes
+    python -m benchmarks --rest 1 --every 4         five rounds of W1 and W2, one of the rest, fewer stops
     python -m benchmarks --docs RESULTS.json ...    the tables and charts of docs/, from what runs have written
 
 Tables go to standard output, and with the JSON and the charts into the folder that `--out` names. Linux only: it pins

@@ -279,8 +279,8 @@ def machine(results: Results) -> str:
     rest = "" if few == about["rounds"] else f" of W1 and W2 and {few} of the rest"
     return (
         f"{about['date']}, commit {about['commit']}, Python {about['python']}, {about['system']}, {about['processor']} "
-        f"with {about['cores']} cores, pinned to core {about['core']}, {about['rounds']} rounds{rest}; measurements with "
-        f"more than {about['foreign load']:.0%} foreign load were dropped. {versions}."
+        f"with {about['cores']} cores, pinned to core {about['core']}, {about['rounds']} rounds{rest}; measurements "
+        f"with more than {about['foreign load']:.0%} foreign load were dropped. {versions}."
     )
 
 

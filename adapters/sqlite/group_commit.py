@@ -71,8 +71,8 @@ class GroupCommit:
         try:
             problems = await self.file.run(partial(sessions.save_all, batches=[each.batch for each in group]))
         except BaseException:
-            # The file could not be used, or this caller was cancelled: the others have that still to find out. What is
-            # stored of theirs after all is the same event under its number, which is no error.
+            # The file could not be used, or this caller was cancelled: the others have that still to find out. Where
+            # theirs is stored after all, saving the same event under its number again changes nothing.
             self._queue = [*group[1:], *self._queue]
             raise
         else:
