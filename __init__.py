@@ -46,7 +46,7 @@ from .messages.chat import (
     Usage,
 )
 from .messages.codec import converter, from_json, to_json
-from .messages.content import ContentBlock, FileBlock, ImageBlock, ReasoningBlock, TextBlock, UserInput
+from .messages.content import AsyncPath, ContentBlock, FileBlock, ImageBlock, ReasoningBlock, TextBlock, UserInput
 from .messages.errors import (
     AgentClosed,
     AgentCrashed,
@@ -134,6 +134,7 @@ from .messages.hook_payloads import (
     TurnStart,
 )
 from .messages.records import Memory, Metadata, SessionEvent, SessionEventPayload, SessionPage, SessionSummary
+from .one_answer import ask, ask_sync
 
 if TYPE_CHECKING:
     from .actors.guard.statistics import AgentStatistics, MailboxStatistics, TaskNode
@@ -174,6 +175,7 @@ __all__ = [
     "AgentProfile",
     "AgentStatistics",
     "AssistantMessage",
+    "AsyncPath",
     "BeforeCompact",
     "BeforeToolUse",
     "Budget",
@@ -306,6 +308,8 @@ __all__ = [
     "UserMessage",
     "WouldDeadlock",
     "WrongTrioRun",
+    "ask",
+    "ask_sync",
     "converter",
     "from_json",
     "new_events",

@@ -59,7 +59,7 @@ class _Context:
     def tap(
         self,
         event_class: type[HookEventT],
-        handler: Callable[[HookEventT], Awaitable[HookResult | None]],
+        handler: Callable[[HookEventT], Awaitable[HookResult]],
         *,
         stage: int = 0,
     ) -> None:

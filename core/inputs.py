@@ -15,19 +15,27 @@ import string
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..messages.content import ContentBlock, FileBlock, ImageBlock, ReasoningBlock, TextBlock, UserInput
+from ..messages.content import (
+    IMAGE_HEAD,
+    IMAGE_TYPES,
+    ContentBlock,
+    FileBlock,
+    ImageBlock,
+    ReasoningBlock,
+    TextBlock,
+    UserInput,
+    check_image_size,
+    image_type,
+)
 from ..messages.errors import ContentNotSupported, InvalidInput, SkillNotFound
 from ..messages.plain import plain_text
 from .history.tokens import LOWEST_RATIO, estimate_text
 from .ports.protocols import ModelInfo
 from .prompts.skills import SkillDefinition, skills_in
 
-MAX_IMAGE_BYTES = 20 * 1_048_576
-IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-
 _ALPHABET = (string.ascii_letters + string.digits + "+/").encode()
 _PASS = "pass a string, a UserInput, or TextBlock, ImageBlock and FileBlock objects"
-_MAGIC_CHARACTERS = 24  # of base64: 18 bytes, more than any signature below needs
+_MAGIC_CHARACTERS = IMAGE_HEAD // 3 * 4  # of base64
 
 
 def check_input(value: object, model: ModelInfo, skills: Mapping[str, SkillDefinition]) -> UserInput:
@@ -118,7 +126,7 @@ def _check_image(image: ImageBlock, model: ModelInfo) -> ImageBlock:
         raise InvalidInput(f"ImageBlock.data is a {type(image.data).__name__}; pass base64 text")
     _check_base64(image.data)
     # Only the head is decoded: 20 MiB would block the loop for tens of milliseconds.
-    found = _media_type(base64.b64decode(image.data[:_MAGIC_CHARACTERS]))
+    found = image_type(base64.b64decode(image.data[:_MAGIC_CHARACTERS])) or "of no known format"
     if found != image.media_type:
         raise InvalidInput(f"an image says {image.media_type} and its data are {found}; correct one of them")
     if not model.capabilities.vision:
@@ -131,24 +139,10 @@ def _check_base64(data: str) -> None:
     # The most frequent mistake gets a message of its own.
     if data[:5].lower() == "data:":
         raise InvalidInput("image data begin with 'data:'; pass the part after the comma, without the data URI")
-    size = len(data) // 4 * 3 - data.count("=", -2)
-    if size > MAX_IMAGE_BYTES:
-        raise InvalidInput(f"an image has {size} bytes and may have {MAX_IMAGE_BYTES} (20 MiB); make it smaller")
+    check_image_size(len(data) // 4 * 3 - data.count("=", -2))
     body = data[:-2] + data[-2:].rstrip("=")
     if len(data) % 4 or not data.isascii() or body.encode().translate(None, _ALPHABET):
         raise InvalidInput("image data are not base64; pass base64.b64encode(data).decode(), without line breaks")
-
-
-def _media_type(head: bytes) -> str:
-    if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if head.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if head.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
-        return "image/webp"
-    return "of no known format"
 
 
 def _check_skills(names: Iterable[object], skills: Mapping[str, SkillDefinition]) -> None:

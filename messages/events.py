@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Generic, TypeAlias
+from typing import Any, Generic, TypeAlias, assert_never
 
 import attrs
 from typing_extensions import TypeVar
 
+from . import shown
 from .chat import ReasoningDelta, TextDelta, ToolCallDelta, Usage
 from .content import UserInput, texts
 from .errors import AgentError
@@ -241,6 +242,45 @@ class AgentEvent:
     payload: AgentEventPayload
     """What happened."""
 
+    def __str__(self) -> str:
+        """One short line for people: ``#3 ToolCallStart weather(city='Oslo')``. Secrets by name are left out."""
+        return f"#{self.sequence} {type(self.payload).__name__} {_summary(self.payload)}".rstrip()
+
+
+def _summary(payload: AgentEventPayload) -> str:
+    match payload:
+        case TextDelta() | ReasoningDelta():
+            return shown.quoted(payload.text)
+        case ToolCallDelta():
+            return f"{shown.clip(payload.tool_name or payload.call_id)} +{shown.count(len(payload.text), 'character')}"
+        case ToolCallStart():
+            return f"{shown.clip(payload.tool_name)}({shown.arguments(payload.arguments)})"
+        case ToolProgress():
+            return shown.clip(payload.call_id)
+        case ToolCallEnd():
+            told = shown.quoted(payload.output.content) if payload.error is None else shown.clip(str(payload.error))
+            return f"{shown.clip(payload.tool_name)} {'ok' if payload.success else 'failed'}: {told}"
+        case ContextCompacted():
+            return f"{payload.kind}: {payload.before:,} -> {payload.after:,} tokens"
+        case RetryScheduled():
+            return f"attempt {payload.attempt} failed, again in {payload.delay_ms} ms: {shown.clip(str(payload.error))}"
+        case OutputRejected():
+            return f"repair {payload.attempt}: {shown.clip(payload.problems)}"
+        case StepStart() | StepEnd():
+            return shown.clip(payload.step)
+        case ErrorEvent():
+            return shown.clip(str(payload.error))
+        case TurnComplete():
+            return f"{payload.status} {_end(payload.text, payload.error)}"
+        case TurnCancelled():
+            return f"{payload.reason} {shown.quoted(payload.text)}"
+        case _:
+            assert_never(payload)
+
+
+def _end(text: str, error: AgentError | None) -> str:
+    return shown.quoted(text) if error is None else shown.clip(str(error))
+
 
 OutputT = TypeVar("OutputT", default=Any)
 """What `Session.send_message` was given as ``output``. Without it, an output is JSON data, or there is none."""
@@ -274,3 +314,11 @@ class TurnResult(Generic[OutputT]):
     """The answer as an instance of what was asked for: ``output`` of `Session.send_message` or `Agent.new_session`. For
     a JSON schema it is JSON data, read-only. None where nothing was asked for, or the turn did not complete.
     """
+
+    def __repr__(self) -> str:
+        # For people: the whole of it, with every result of a tool, would fill a screen, and the fields can be asked.
+        usage = self.usage
+        used = [shown.count(usage.requests, "request"), shown.count(usage.tool_calls, "call")]
+        used += [shown.count(usage.retries, "repeat")] if usage.retries else []
+        used.append(f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens")
+        return f"<TurnResult {self.status} {_end(self.text, self.error)}, {', '.join(used)}>"

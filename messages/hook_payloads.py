@@ -138,4 +138,5 @@ class Abort:
     """Why, in words for the model and the host; it is in the error or the call's result."""
 
 
-HookResult: TypeAlias = Continue | ContinueWith | Abort
+HookResult: TypeAlias = Continue | ContinueWith | Abort | None
+"""What a handler of a hook may return; None means `Continue`."""

@@ -17,7 +17,8 @@ from typing import Any, TypedDict
 
 import attrs
 from typing_extensions import assert_type
-from youyou import Agent, RunningTurn, Session, TurnResult
+from youyou import Abort, Agent, AgentBuilder, BeforeToolUse, HasProvider, HookResult, ModelProvider, PluginContext
+from youyou import RunningTurn, Session, TurnResult, ask, ask_sync
 
 
 @attrs.frozen

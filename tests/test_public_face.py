@@ -12,7 +12,7 @@ from youyou.messages.errors import AgentError
 NAMES = {
     "build": "AgentBuilder AgentConfig EnvironmentContext RetryPolicy Notices",
     "run": "Agent Session SessionOpening RunningTurn SessionConfig UserInput TurnResult TurnStatus",
-    "content": "TextBlock ImageBlock FileBlock ReasoningBlock",
+    "content": "TextBlock ImageBlock FileBlock ReasoningBlock AsyncPath",
     "history": "UserMessage AssistantMessage ToolCall ToolResult SystemMessage MessageStatus",
     "stream": "ChatRequest ToolSpec TextDelta ReasoningDelta ToolCallDelta Progress ToolCall Done ChatError TokenUsage"
     " Usage StopReason",
@@ -30,6 +30,7 @@ NAMES = {
     "errors": "AgentError ErrorCode ErrorSource",
     "observing": "AgentStatistics MailboxStatistics TaskNode",
     "discovery": "ProfileInfo ProfileOrigins ResolvedProfile ToolInfo",
+    "one answer": "ask ask_sync",
     "as JSON": "converter from_json to_json",
 }
 BESIDE = {"SystemPrompt", "ThreadFunction", "ToolOutcome"}

@@ -14,7 +14,7 @@ import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from ...core.ports.protocols import Plugin
+from ...core.ports.whole_plugin import WholePlugin
 from ..shared.lifetime import Lifetime
 from ..shared.user_code import UserCodeError, call_user
 
@@ -56,7 +56,7 @@ class Lifespan:
             self.gone.set()
 
 
-def plugin_lifespan(plugin: Plugin, config: Any, lifetime: Lifetime) -> Lifespan:
+def plugin_lifespan(plugin: WholePlugin, config: Any, lifetime: Lifetime) -> Lifespan:
     """A plugin: initialize ... shutdown."""
     return Lifespan(f"plugin {plugin.id}", lifetime, lambda: plugin.initialize(config), plugin.shutdown)
 

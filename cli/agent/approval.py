@@ -42,7 +42,7 @@ class Approval:
         """Listen to every call."""
         ctx.tap(BeforeToolUse, self._before)
 
-    async def _before(self, event: BeforeToolUse) -> HookResult | None:
+    async def _before(self, event: BeforeToolUse) -> HookResult:
         if not self.asking or self.ask is None:
             return None
         allowed = await self.ask(call_text(event.tool_name, event.arguments))

@@ -7,10 +7,8 @@ import mimetypes
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...messages.content import ContentBlock, FileBlock, ImageBlock
+from ...messages.content import ContentBlock, FileBlock, ImageBlock, image_type
 from ..base.exits import UsageError
-
-_IMAGES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 
 
 def attached(paths: Sequence[str]) -> list[ContentBlock]:
@@ -28,7 +26,7 @@ def _block(path: Path) -> ContentBlock:
     except OSError as error:
         raise UsageError(f"cannot attach {path}: {error.strerror}") from error
     # By content: a name may say anything, and a provider refuses an image whose type is another.
-    if image := _image_type(data):
+    if image := image_type(data):
         return ImageBlock(base64.b64encode(data).decode(), image)
     try:
         text = data.decode("utf-8")
@@ -37,9 +35,3 @@ def _block(path: Path) -> ContentBlock:
             f"cannot attach {path}: it is neither text in UTF-8 nor an image (PNG, JPEG, GIF or WebP)"
         ) from None
     return FileBlock(path.name, text, mimetypes.guess_type(path.name)[0] or "text/plain")
-
-
-def _image_type(data: bytes) -> str | None:
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for magic, kind in _IMAGES.items() if data.startswith(magic)), None)

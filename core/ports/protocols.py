@@ -18,7 +18,7 @@ from ...messages.hook_payloads import HookEvent, HookResult
 from ...messages.records import Memory, SessionEvent, SessionPage, SessionSummary
 
 HookEventT = TypeVar("HookEventT", bound=HookEvent)
-HookHandler: TypeAlias = Callable[[Any], Awaitable[HookResult | None]]
+HookHandler: TypeAlias = Callable[[Any], Awaitable[HookResult]]
 
 
 @attrs.frozen
@@ -147,7 +147,7 @@ class PluginContext(Protocol):
     def tap(
         self,
         event_class: type[HookEventT],
-        handler: Callable[[HookEventT], Awaitable[HookResult | None]],
+        handler: Callable[[HookEventT], Awaitable[HookResult]],
         *,
         stage: int = 0,
     ) -> None:
@@ -158,34 +158,27 @@ class PluginContext(Protocol):
 class Plugin(Protocol):
     """A listener to the life of an agent (semantics 6.4). How to write one: docs/parts.md.
 
-    Synopsis, of the hooks::
+    Synopsis::
 
-        def apply(self, ctx):
-            ctx.tap(BeforeToolUse, self.guard)
-        async def guard(self, event):
-            return Abort("too dear") if event.arguments["euros"] > 100 else None
+        class Guard:
+            id = "guard"
+            def apply(self, ctx):
+                ctx.tap(BeforeToolUse, self.guard)
+            async def guard(self, event):
+                return Abort("too dear") if event.arguments["euros"] > 100 else None
+
+    It must have an ``id``, and of these whatever it uses; ``build()`` refuses one that does nothing or is misspelt:
+
+    - ``display_name``: for people; by default the id.
+    - ``description``: goes into the system prompt; without one, the model does not learn of the plugin.
+    - ``async def initialize(self, config)``: called once, in order of registration, when the agent is entered.
+    - ``def apply(self, ctx)``: taps the hooks, with a `PluginContext`. After all plugins were initialised.
+    - ``async def shutdown(self)``: called once, in reverse order, when the agent is left.
     """
 
     @property
     def id(self) -> str:
         """Unique among the registered plugins."""
-
-    @property
-    def display_name(self) -> str:
-        """For people."""
-
-    @property
-    def description(self) -> str:
-        """Goes into the system prompt."""
-
-    async def initialize(self, config: Any) -> None:
-        """Called once, in order of registration, when the agent is entered."""
-
-    def apply(self, ctx: PluginContext) -> None:
-        """Tap the hooks."""
-
-    async def shutdown(self) -> None:
-        """Called once, in reverse order, when the agent is left."""
 
 
 @runtime_checkable

@@ -17,7 +17,7 @@ import msgspec
 from ...messages.records import Memory
 from ...messages.text import clean_json, clean_text
 from ..config import EnvironmentContext
-from ..ports.protocols import Plugin
+from ..ports.whole_plugin import WholePlugin
 from ..session_setup import SessionSetup
 from .prompt_texts import DEFAULT_TEXTS, PromptTexts
 from .skills import SkillDefinition
@@ -82,9 +82,10 @@ def _skill_lines(skills: Iterable[SkillDefinition]) -> Iterator[str]:
             yield _line(f"/{skill.name}", skill.display_name, skill.description)
 
 
-def _plugin_lines(plugins: Iterable[Plugin]) -> Iterator[str]:
+def _plugin_lines(plugins: Iterable[WholePlugin]) -> Iterator[str]:
     for plugin in plugins:
-        yield _line(plugin.id, plugin.display_name, plugin.description)
+        if plugin.description.strip():
+            yield _line(plugin.id, plugin.display_name, plugin.description)
 
 
 def _line(name: str, display_name: str, description: str) -> str:

@@ -8,10 +8,12 @@ Looks at attributes and calls nothing but properties.
 from __future__ import annotations
 
 import inspect
+from difflib import get_close_matches
 from typing import Any
 
 from ...messages.errors import InvalidConfig
-from ..ports.protocols import MemoryStorage, ModelProvider, Plugin, SessionClaims, SessionStorage, ToolHandler
+from ..ports.protocols import MemoryStorage, ModelProvider, SessionClaims, SessionStorage, ToolHandler
+from ..ports.whole_plugin import WholePlugin
 from ..profiles.profile import AgentProfile
 from ..prompts.skills import SkillDefinition
 from .registration import Part
@@ -20,7 +22,7 @@ from .registration import Part
 _PROTOCOLS: dict[Part, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     Part.PROVIDER: (("id",), (), ("models", "chat")),
     Part.TOOL: (("name", "description"), ("parameters", "mutating"), ("execute",)),
-    Part.PLUGIN: (("id", "display_name", "description"), (), ("initialize", "apply", "shutdown")),
+    Part.PLUGIN: (("id",), (), ()),
     Part.SESSION_STORAGE: (
         (),
         (),
@@ -29,6 +31,10 @@ _PROTOCOLS: dict[Part, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]
     Part.MEMORY_STORAGE: ((), (), ("search", "save", "delete")),
     Part.SKILL: (("name", "display_name", "description", "prompt"), (), ()),
     Part.PROFILE: (("id", "display_name", "description"), (), ()),
+}
+# What a part may leave out: texts and methods.
+_OPTIONAL: dict[Part, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    Part.PLUGIN: (("display_name", "description"), ("initialize", "apply", "shutdown")),
 }
 _VALUES = {Part.SKILL: SkillDefinition, Part.PROFILE: AgentProfile}
 
@@ -43,7 +49,7 @@ _MISSING = object()
 _CLASSES: dict[Part, tuple[type[Any], ...]] = {
     Part.PROVIDER: (ModelProvider,),
     Part.TOOL: (ToolHandler,),
-    Part.PLUGIN: (Plugin,),
+    Part.PLUGIN: (WholePlugin,),
     Part.SESSION_STORAGE: (SessionStorage, SessionClaims),
     Part.MEMORY_STORAGE: (MemoryStorage,),
 }
@@ -70,6 +76,11 @@ def _attribute_problem(part: Part, value: Any, kind: str) -> InvalidConfig | Non
         return InvalidConfig(
             f"a {kind} is registered as {part} and lacks {', '.join(missing)}; a whole one is in docs/parts.md"
         )
+    if (odd := _optional_problem(part, value, kind)) is not None:
+        return odd
+    optional_texts, optional_methods = _OPTIONAL.get(part, ((), ()))
+    texts += tuple(name for name in optional_texts if _read(value, name) is not _MISSING)
+    methods += optional_methods
     for name in texts:
         if not isinstance(text := _read(value, name), str):
             return InvalidConfig(f"{part} {kind}: {name} is {text!r}; it must be a string")
@@ -81,6 +92,23 @@ def _attribute_problem(part: Part, value: Any, kind: str) -> InvalidConfig | Non
             method = None if name.startswith("_") else _read(value, name)
             if callable(method) and (problem := _method_problem(method, wanted)) is not None:
                 return InvalidConfig(f"{part} {kind}: {name} {problem}; write {_head(wanted)}")
+    return None
+
+
+def _optional_problem(part: Part, value: Any, kind: str) -> InvalidConfig | None:
+    """What is wrong with what a part left out: all of it, or a method by a name that is nearly right."""
+    texts, methods = _OPTIONAL.get(part, ((), ()))
+    found = [name for name in (*texts, *methods) if _read(value, name) is not _MISSING]
+    for name in methods:
+        if name in found and not callable(_read(value, name)):
+            return InvalidConfig(f"{part} {kind}: {name} is {_read(value, name)!r}; write a method")
+    for name in dir(type(value)) if texts or methods else ():
+        if not name.startswith("_") and name not in (*texts, *methods):
+            near = get_close_matches(name, methods, n=1, cutoff=0.8)
+            if near and near[0] not in found and callable(_read(value, name)):
+                return InvalidConfig(f"{part} {kind} has {name}(), which nobody calls; did you mean {near[0]}()?")
+    if methods and not {"description", *methods} & set(found):
+        return InvalidConfig(f"{part} {kind} does nothing: write def apply(self, ctx), or one of {', '.join(methods)}")
     return None
 
 

@@ -17,7 +17,8 @@ import attrs
 
 from ...messages.chat import ToolSpec
 from ..config import AgentConfig
-from ..ports.protocols import MemoryStorage, ModelInfo, ModelProvider, Plugin, SessionStorage, ToolHandler
+from ..ports.protocols import MemoryStorage, ModelInfo, ModelProvider, SessionStorage, ToolHandler
+from ..ports.whole_plugin import WholePlugin
 from ..profiles.profile import AgentProfile, ResolvedProfile, resolve_profile
 from ..prompts.skills import SkillDefinition
 from ..tools.declaration import spec_of
@@ -38,7 +39,7 @@ class Registry:
     tools: Mapping[str, ToolHandler]
     checkers: Mapping[str, ArgumentChecker]
     skills: Mapping[str, SkillDefinition]
-    plugins: tuple[tuple[Plugin, Any], ...]
+    plugins: tuple[tuple[WholePlugin, Any], ...]
     session_storage: SessionStorage | None
     memory_storage: MemoryStorage | None
     profiles: Mapping[str, AgentProfile]
@@ -104,7 +105,7 @@ def _registry(config: AgentConfig, found: RegistrationProblems) -> Registry:
         tools=_values(tools),
         checkers=MappingProxyType(checkers),
         skills=_values(skills),
-        plugins=tuple((entry.value, entry.config) for entry in plugins.values()),
+        plugins=tuple((WholePlugin(entry.value), entry.config) for entry in plugins.values()),
         session_storage=found.storage(Part.SESSION_STORAGE),
         memory_storage=found.storage(Part.MEMORY_STORAGE),
         profiles=_values(profiles),

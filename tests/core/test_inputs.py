@@ -8,10 +8,10 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from youyou.core.inputs import MAX_IMAGE_BYTES, check_input
+from youyou.core.inputs import check_input
 from youyou.core.ports.protocols import ModelCapabilities, ModelInfo
 from youyou.core.prompts.skills import SkillDefinition
-from youyou.messages.content import FileBlock, ImageBlock, ReasoningBlock, TextBlock, UserInput
+from youyou.messages.content import MAX_IMAGE_BYTES, FileBlock, ImageBlock, ReasoningBlock, TextBlock, UserInput
 from youyou.messages.errors import AgentError, ContentNotSupported, InvalidInput, SkillNotFound
 
 SEEING = ModelInfo("seeing", "Seeing", 1_000, ModelCapabilities(vision=True))

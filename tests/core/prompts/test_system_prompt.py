@@ -202,7 +202,7 @@ def test_no_stable_text_leaves_its_tag(instructions, personality, description):
         personality=f"p{personality}",
         profile_text=f"t{instructions}",
         skills=[skill("commit", description)],
-        plugins=[Plugin("audit", "Audit", description)],
+        plugins=[Plugin("audit", "Audit", f"d{description}")],
     )
 
     for tag in TAGS:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import attrs
 import pytest
 from youyou.core.config import AgentConfig, EnvironmentContext, Notices, RetryPolicy
 from youyou.core.ports.protocols import ModelInfo
+from youyou.core.ports.whole_plugin import WholePlugin
 from youyou.core.profiles.profile import AgentProfile, ProfileKind
 from youyou.core.prompts.skills import SkillDefinition
 from youyou.core.registry.registry import Part, Registrations, Registry, validate
@@ -72,6 +75,13 @@ class Plugin:
     def apply(self, ctx): ...
 
     async def shutdown(self): ...
+
+
+class Misspelt:
+    id = "audit"
+    description = "Audits."
+
+    def aply(self, ctx): ...
 
 
 class AsyncApply(Plugin):
@@ -159,7 +169,7 @@ def test_a_registry_holds_everything_in_order_and_read_only():
         tools={"write": write, "read": read},
         checkers=registry.checkers,
         skills={"commit": skill},
-        plugins=((audit, {"level": 1}), (trace, None)),
+        plugins=((WholePlugin(audit), {"level": 1}), (WholePlugin(trace), None)),
         session_storage=sessions,
         memory_storage=memories,
         profiles={"writing": profile},
@@ -217,7 +227,12 @@ def test_each_rule_of_building_has_its_error(parts, error, advice):
 @pytest.mark.parametrize(
     ("part", "value", "advice"),
     [
-        *[(part, Lacking(), "lacks") for part in Part if part not in (Part.SKILL, Part.PROFILE)],
+        *[(part, Lacking(), "lacks") for part in Part if part not in (Part.SKILL, Part.PROFILE, Part.PLUGIN)],
+        (Part.PLUGIN, SimpleNamespace(id="audit", display_name="Audit"), "does nothing: write def apply(self, ctx)"),
+        (Part.PLUGIN, SimpleNamespace(id="audit", apply=3), "apply is 3; write a method"),
+        (Part.PLUGIN, Misspelt(), "has aply(), which nobody calls; did you mean apply()?"),
+        (Part.PLUGIN, SimpleNamespace(id="audit", description=None), "description is None"),
+        (Part.PLUGIN, SimpleNamespace(description="Audits."), "lacks id"),
         *[(part, None, "NoneType") for part in Part],
         (Part.PROVIDER, Provider, "register an object: Provider(...)"),
         (Part.PLUGIN, Plugin, "register an object: Plugin(...)"),
