@@ -29,6 +29,8 @@ class Host:
     """The handle of the Ray actor."""
     lost: bool = False
     """Whether it is gone, or did not answer: no session is opened there."""
+    dead: bool = False
+    """Whether Ray knows that its process has ended."""
 
 
 async def answer_of(ref: Any, host: Host, session_id: str, after: int = 0, seconds: float = math.inf) -> Any:
@@ -56,6 +58,7 @@ async def answer_of(ref: Any, host: Host, session_id: str, after: int = 0, secon
     except errors.RayActorError as error:
         # A host on a node that died is "unavailable" first, and "died" only later: both are of this class.
         said = f"is gone ({type(error).__name__})"
+        host.dead = isinstance(error, errors.ActorDiedError)
     if answer is None:
         host.lost = True
         raise HostLost(

@@ -30,6 +30,8 @@ _START_SECONDS = 120.0
 _LOAD_SECONDS = 1.0
 """For how long a host may take to say how many sessions it has; then it is given no new one this time."""
 _LOOK_AGAIN = 0.5
+_ASK_AGAIN = 0.05
+_START_LATER = 1.0
 _CALLS = 10_000
 """Calls that a host takes at once: each reader of a turn waits in one."""
 
@@ -179,9 +181,12 @@ class Cluster:
                 host.lost = True
                 await trio.sleep(_LOOK_AGAIN)
             except errors.RayActorError:
+                host.dead = True
                 break
         host.lost = True
         self._hosts.remove(host)
+        # Sessions that are taken over now go first: starting a process takes all that a small machine has.
+        await trio.sleep(_START_LATER)
         while not self._draining:
             try:
                 await self._add_host()
@@ -244,6 +249,11 @@ class Cluster:
             with contextlib.suppress(HostLost, SessionTaken):
                 with trio.move_on_after(pause):
                     return await self._open(owner, session_id, memory_namespace, None, False)
+            if owner.dead:
+                # Ray still had a handle of it.
+                return await self._open(host, session_id, memory_namespace, None, True)
+            # It does not answer, or is closing the session: its claim is asked for again.
+            await trio.sleep(_ASK_AGAIN)
 
     async def _open(
         self, host: Host, session_id: str | None, namespace: str | None, config: SessionConfig | None, steal: bool
@@ -262,7 +272,7 @@ class Cluster:
         for host in self._hosts:
             if host.name == name:
                 await trio.lowlevel.checkpoint()
-                return host
+                return None if host.dead else host
         ray = require_ray()
 
         def look() -> Any:

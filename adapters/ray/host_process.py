@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import attrs
@@ -20,14 +20,15 @@ import trio
 from ...actors.handles.running_turn import RunningTurn
 from ...actors.handles.session_handle import Session
 from ...builder import AgentBuilder, HasProvider
-from ...core.config import SessionConfig
-from ...core.ports.protocols import SessionStorage
+from ...core.config import AgentConfig, SessionConfig
+from ...core.ports.protocols import ModelInfo, SessionStorage
 from ...hosting import HostStatistics, SessionHost
-from ...messages.chat import TokenUsage
+from ...messages.chat import ChatEvent, Done, TextDelta, TokenUsage
 from ...messages.content import Content, UserInput
 from ...messages.errors import AgentClosed, AgentError, RequestCancelled, SessionClosed
 from ...messages.events import AgentEvent, TurnResult, TurnStatus
 from ...messages.history import Message
+from .engine import require_ray
 from .trio_thread import TrioThread
 from .turn_events import TurnEvents
 
@@ -88,6 +89,7 @@ class _Host:
             trio.open_nursery() as self._readers,
         ):
             self._readers.start_soon(self._forget_old_turns)
+            await _load_everything()
             task_status.started()
             await self._drained.wait()
             self._readers.cancel_scope.cancel("the host is drained")
@@ -219,6 +221,27 @@ class _Host:
         self._drained.set()
 
 
+class _Nothing:
+    """A model for a turn that nobody sees."""
+
+    id = "nothing"
+
+    def models(self) -> list[ModelInfo]:
+        return [ModelInfo("nothing", "Nothing", 1_000_000)]
+
+    async def chat(self, request: object) -> AsyncIterator[ChatEvent]:
+        await trio.lowlevel.checkpoint()
+        yield TextDelta("nothing")
+        yield Done()
+
+
+async def _load_everything() -> None:
+    """Have one turn: what is imported at its first use is there when a session must be taken over."""
+    builder = AgentBuilder(AgentConfig("nothing")).register_model_provider(_Nothing())
+    async with builder.build() as agent, await agent.new_session() as session:
+        await (await session.send_message("nothing")).result()
+
+
 class HostProcess:
     """The actor. It is made by `Cluster`, with ``max_restarts=0``: a restarted one would be empty, and hide it."""
 
@@ -246,6 +269,10 @@ class HostProcess:
     async def wait(self, seconds: float, method: str, *args: object) -> Answer:
         """Call a method that may be given up and called again: the value is a tuple of one, or None after so long."""
         return await self.call("within", seconds, method, *args)
+
+    async def node(self) -> str:
+        """The id of the node of Ray that it is on."""
+        return str(require_ray().get_runtime_context().get_node_id())
 
     async def pid(self) -> int:
         """The id of the process. The answer shows that the host could be made."""

@@ -8,6 +8,7 @@ events, over = await kept.after(sequence, wait=5)
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 
 import trio
 
@@ -35,7 +36,7 @@ class TurnEvents:
         self._over = False
         self._released = 0
         self._lost_after: int | None = None
-        self._changed = trio.Event()
+        self._changed: trio.Event | None = None
         self._asked_at = trio.current_time()
 
     @property
@@ -46,8 +47,15 @@ class TurnEvents:
         return not self._events or trio.current_time() - self._asked_at > self._seconds
 
     def _change(self) -> None:
-        self._changed.set()
-        self._changed = trio.Event()
+        # Once per event: an event of Trio is made only for one who waits.
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
+
+    async def _wait(self) -> None:
+        if self._changed is None:
+            self._changed = trio.Event()
+        await self._changed.wait()
 
     async def read(self) -> None:
         """The task: take the turn's events as they come, until it is over."""
@@ -68,7 +76,7 @@ class TurnEvents:
         """Wait for the reader to take something. False: it has not asked for too long."""
         while len(self._events) >= KEPT:
             with trio.CancelScope(deadline=self._asked_at + self._seconds) as waiting:
-                await self._changed.wait()
+                await self._wait()
             if waiting.cancelled_caught and trio.current_time() >= self._asked_at + self._seconds:
                 return False
         return True
@@ -93,12 +101,12 @@ class TurnEvents:
         await trio.lowlevel.checkpoint()
         with trio.move_on_after(wait):
             while not self._events and not self._over:
-                await self._changed.wait()
+                await self._wait()
         self._asked_at = trio.current_time()
         if not self._events and self._lost_after is not None:
             raise InvalidInput(
                 f"events after {self._lost_after} were not kept: nobody asked for {self._seconds:g} seconds; the turn "
                 "went on, read the session's history"
             )
-        batch = [event for event, _ in zip(self._events, range(_BATCH), strict=False)]
+        batch = list(islice(self._events, _BATCH))
         return batch, self._over and self._lost_after is None and len(batch) == len(self._events)
