@@ -9,6 +9,7 @@ in another process keeps anything alive, and none dangles.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -123,6 +124,9 @@ class _Host:
                     kept = self._turns[turn.turn_id] = TurnEvents(turn, self._limits.keep_ms / 1000)
                     self._started[request] = turn.turn_id
                     self._readers.start_soon(kept.read)
+                    if trio.current_effective_deadline() == -math.inf:
+                        # Taken back while the answer was on its way here: no checkpoint is left that would tell.
+                        turn.cancel(grace=0)
                     return turn.turn_id
             finally:
                 del self._requests[request]

@@ -209,10 +209,10 @@ async def two_nodes(dsn: str, notes: Path, rounds: int) -> list[str]:
         for number in range(rounds):
             for how in ("kill", "freeze"):
                 second = nodes.add_node(num_cpus=1)
-                options: dict[str, Any] = {"hosts": 2, "spares": 0, "patience_ms": 1_000}
+                options: dict[str, Any] = {"hosts": 4, "spares": 0, "patience_ms": 1_000}
                 async with Cluster(ray_app.make_builder, storage=PostgresSessionStorage(dsn), **options) as cluster:
                     there = None
-                    sessions = [await cluster.new_session() for _ in range(4)]
+                    sessions = [await cluster.new_session() for _ in range(8)]
                     for session in sessions:
                         node = await result_of(session._host.actor.node.remote())
                         if node == second.node_id:
