@@ -201,3 +201,25 @@ async def test_sequence_goes_on_over_turns_and_resume(stage, autojump_clock):
             numbers += [event.sequence async for event in await session.send_message("3")]
 
     assert numbers == [1, 2, 3, 4, 5, 6]
+
+
+async def test_a_result_that_is_awaited_beside_a_reader_does_not_wait_for_it(stage, nursery, autojump_clock):
+    """The reader keeps what it has not read; the turn goes on past a full buffer."""
+    stage.configure(event_buffer=2)
+    stage.says([*map(TextDelta, "abcdef"), Done()])
+    seen = []
+
+    async def reads(turn):
+        async for event in turn:
+            seen.append(event.payload)
+            await trio.sleep(10)
+
+    async with stage.session() as session:
+        turn = await session.send_message("go")
+        nursery.start_soon(reads, turn)
+        await trio.sleep(1)
+        with stage.takes(0):
+            assert "abcdef" == (await turn.result()).text
+        await trio.sleep(100)
+
+    assert "abcdef" == "".join(each.text for each in seen if isinstance(each, TextDelta))

@@ -250,3 +250,15 @@ async def test_two_cancelled_tasks_are_still_a_cancel(stage, autojump_clock):
             nursery.start_soon(trio.sleep_forever)
 
     assert host.cancelled_caught
+
+
+async def test_a_turn_s_block_that_is_cancelled_gives_its_tool_the_grace_of_a_shutdown(stage, autojump_clock):
+    """Not the shorter one of a cancel that somebody asks for: nobody can read what would come of it."""
+    stage.configure(cancel_grace_ms=1_000, shutdown_grace_ms=5_000)
+    stage.tool("write", takes=4.0, mutating=True)
+    stage.says(calls("write"))
+    async with stage.session() as session:
+        with stage.takes(4), trio.move_on_after(1):
+            async with await session.send_message("go"):
+                await trio.sleep_forever()
+    assert ["user: go", "call write", "ok write"] == stage.stored()[:3]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from youyou import Metadata, StorageError, TextDelta, TurnComplete
+from youyou import ErrorEvent, Metadata, StorageError, TextDelta, TurnComplete, UserMessage
 from youyou.testing.agents.scripted import call, calls, say
 
 
@@ -250,3 +250,32 @@ async def test_a_store_that_fails_to_load_says_so(stage, autojump_clock):
         stage.store.load_session = load
         async with await agent.resume_session(session.id) as again:
             assert tuple(session.history) == tuple(again.history)
+
+
+async def test_a_store_that_does_not_answer_holds_up_a_resume_for_the_storage_time_out(stage, autojump_clock):
+    """The agent goes on, and may try again."""
+    stage.configure(storage_timeout_ms=5_000)
+    await stage.keep("s", UserMessage("hello"))
+    async with stage.agent() as agent:
+        stage.store.delay = 1_000
+        with stage.takes(5), pytest.raises(StorageError, match="loading took longer than 5 s"):
+            await agent.resume_session("s")
+        stage.store.delay = 0
+        async with await agent.resume_session("s") as session:
+            assert ["user: hello"] == stage.lines(session.history)
+
+
+async def test_a_write_that_fails_after_a_cancel_is_said_once(stage, autojump_clock):
+    """The outcome is decided, so it is an event: the result of the tool that ran is not stored yet."""
+    stage.tool("write", takes=2.0, mutating=True)
+    stage.says(calls("write"))
+    async with stage.session() as session:
+        turn = await session.send_message("go")
+        await trio.sleep(1)
+        turn.cancel()
+        following = len(stage.store.batches) + 1
+        stage.store.breaks = lambda number: number == following
+        events = await stage.events(turn)
+
+    assert ["STORAGE_ERROR"] == [event.error.code for event in events if isinstance(event, ErrorEvent)]
+    assert ["user: go", "call write", "ok write"] == stage.stored()[:3]

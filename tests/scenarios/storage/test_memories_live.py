@@ -199,3 +199,19 @@ async def test_a_session_without_a_memory_storage_extracts_nothing(stage, autoju
         await talk(stage, session, range(3))
 
     assert [] == stage.provider.extracted == stage.facts("memory_mark", session.id)
+
+
+async def test_a_cancelled_turn_is_not_a_checkpoint(remembering, autojump_clock):
+    """The user took the input back; the next turn that is answered is one, and what was said before is in it."""
+    remembering.configure(memory_checkpoint_interval=1)
+    remembering.says([TextDelta("half"), 60.0, *say("an answer")])
+    async with remembering.session() as session:
+        turn = await session.send_message("message 1")
+        await trio.sleep(1)
+        turn.cancel()
+        await turn.result()
+        await trio.sleep(100)
+        assert [] == remembering.provider.extracted
+        await remembering.turn(session, "message 2")
+        await trio.sleep(100)
+        assert {1: 1, 2: 1} == extracted(remembering)
