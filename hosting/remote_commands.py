@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 
 import trio
 
-from ..core.inputs import check_input
 from ..core.ports.commands import CancelTurn, CloseHosted, HostCommand, SessionCommands, SteerTurn
 from ..messages.errors import AgentError
 from .hosted_session import HostedSession
@@ -34,15 +33,12 @@ def carry_out(hosted: HostedSession, command: HostCommand) -> bool:
     turn = hosted.session._opened.running()
     match command:
         case CancelTurn(grace, after_batch):
-            return turn is not None and turn.context.control.cancel("cancelled", grace, after_batch=after_batch)
+            return turn is not None and turn.cancel("cancelled", grace, after_batch=after_batch)
         case SteerTurn(user_input):
-            if turn is None:
-                return False
-            setup = turn.state.setup
-            return turn.context.control.steer(check_input(user_input, setup.model, setup.registry.skills))
+            return turn is not None and turn.steer(user_input)
         case CloseHosted(grace):
             if turn is not None:
-                turn.context.control.cancel("session_closed", grace)
+                turn.cancel("session_closed", grace)
             hosted.leave()
             return True
 

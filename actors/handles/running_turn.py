@@ -10,14 +10,14 @@ from typing import Generic, cast, final
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from ...core.inputs import check_grace, check_input
+from ...core.inputs import check_grace
 from ...core.stopping import FINAL_STATUSES
 from ...messages.content import Content, UserInput
 from ...messages.errors import InvalidInput
 from ...messages.events import AgentEvent, OutputT, TurnResult, TurnStatus
 from ...messages.misuse import misused
 from ..shared.deadlock import check_run, refuse_waiting
-from ..turn.turn_actor import Turn
+from ..turn.accepted_turn import AcceptedTurn
 
 _ENDED = "a turn that runs has none yet; write 'result = await turn.result()' and ask result.{}"
 
@@ -25,7 +25,7 @@ _ENDED = "a turn that runs has none yet; write 'result = await turn.result()' an
 @final
 @misused(
     made_by=(
-        lambda first: isinstance(first, Turn),
+        lambda first: isinstance(first, AcceptedTurn),
         "a turn is not made by calling RunningTurn; write 'turn = await session.send_message(...)'",
     ),
     with_="a turn is entered with 'async with': write 'async with await session.send_message(...) as turn:'",
@@ -47,7 +47,7 @@ class RunningTurn(Generic[OutputT]):
     """
 
     def __init__(
-        self, turn: Turn, keeps_alive: object, token: trio.lowlevel.TrioToken, grace: float | None = None
+        self, turn: AcceptedTurn, keeps_alive: object, token: trio.lowlevel.TrioToken, grace: float | None = None
     ) -> None:
         self._turn = turn
         self._grace = grace
@@ -61,12 +61,12 @@ class RunningTurn(Generic[OutputT]):
     @property
     def turn_id(self) -> str:
         """Unique among all turns."""
-        return self._turn.context.turn_id
+        return self._turn.turn_id
 
     @property
     def status(self) -> TurnStatus:
         """Where the turn stands. The final ones are set when the terminal event is queued."""
-        return self._turn.context.control.status
+        return self._turn.control.status
 
     @enable_ki_protection
     def cancel(self, *, grace: float | None = None, after_batch: bool = False) -> bool:
@@ -105,14 +105,13 @@ class RunningTurn(Generic[OutputT]):
             InvalidInput, ContentNotSupported: as for `Session.send_message`.
         """
         check_run(self._token, "a turn")
-        setup = self._turn.state.setup
-        return self._turn.context.control.steer(check_input(input, setup.model, setup.registry.skills))
+        return self._turn.steer(input)
 
     @enable_ki_protection
     def detach(self) -> None:
         """Stop reading: the turn runs on, its events are not kept. Sync, idempotent."""
         check_run(self._token, "a turn")
-        self._turn.context.events.reader_gone()
+        self._turn.events.reader_gone()
 
     @enable_ki_protection
     async def wait_status(self, *wanted: TurnStatus) -> TurnStatus:
@@ -138,8 +137,8 @@ class RunningTurn(Generic[OutputT]):
         """
         check_run(self._token, "a turn")
         if not self._turn.ended.is_set() and self.status not in wanted:
-            refuse_waiting(self._turn.context.lifetime, "turn.wait_status()")
-        return await self._turn.context.control.wait_status({*wanted, *FINAL_STATUSES}.__contains__)
+            refuse_waiting(self._turn.lifetime, "turn.wait_status()")
+        return await self._turn.control.wait_status({*wanted, *FINAL_STATUSES}.__contains__)
 
     @enable_ki_protection
     async def result(self) -> TurnResult[OutputT]:
@@ -156,19 +155,19 @@ class RunningTurn(Generic[OutputT]):
         check_run(self._token, "a turn")
         turn = self._turn
         if not turn.ended.is_set():
-            refuse_waiting(turn.context.lifetime, "turn.result()")
+            refuse_waiting(turn.lifetime, "turn.result()")
         if self._reader in (None, trio.lowlevel.current_task()):
-            self._unread = self._reader is None and not turn.context.events.detached
-            turn.context.events.reader_gone()
+            self._unread = self._reader is None and not turn.events.detached
+            turn.events.reader_gone()
         else:
             # Another task reads: nothing of its is thrown away, and nothing waits for it.
-            turn.context.events.open_gate()
+            turn.events.open_gate()
         await turn.ended.wait()
-        return cast("TurnResult[OutputT]", turn.result)
+        return cast("TurnResult[OutputT]", turn.result())
 
     def __aiter__(self) -> RunningTurn[OutputT]:
         # An empty loop would hide the mistake.
-        if self._unread and (lost := self._turn.context.events.dropped):
+        if self._unread and (lost := self._turn.events.dropped):
             raise InvalidInput(
                 f"result() has let go of {lost} events that nobody had read; read them first: "
                 "'async for event in turn:', and 'await turn.result()' after it"
@@ -184,7 +183,7 @@ class RunningTurn(Generic[OutputT]):
         if task is not self._reader or task is None:
             check_run(self._token, "a turn")  # once for each task: a task never changes its run
             self._reader = task
-        events = self._turn.context.events
+        events = self._turn.events
         self._read += 1
         if self._read < events.size and (event := events.take()) is not None:
             return event  # noqa: ASYNC910  a checkpoint once per buffer, and whenever there is nothing to read
@@ -193,7 +192,7 @@ class RunningTurn(Generic[OutputT]):
         await trio.lowlevel.checkpoint()
         while (event := events.take()) is None:
             if not events.closed:
-                refuse_waiting(self._turn.context.lifetime, "reading the turn's events")
+                refuse_waiting(self._turn.lifetime, "reading the turn's events")
             if not await events.wait_readable():
                 raise StopAsyncIteration
         return event
@@ -209,7 +208,7 @@ class RunningTurn(Generic[OutputT]):
         if not self._turn.ended.is_set():
             if trio.current_effective_deadline() > -math.inf:
                 self._turn.cancel("cancelled")
-            refuse_waiting(self._turn.context.lifetime, "leaving the turn's block")
+            refuse_waiting(self._turn.lifetime, "leaving the turn's block")
         try:
             await self._turn.ended.wait()  # noqa: ASYNC102  a cancellation is meant to come out of it
         except trio.Cancelled:
@@ -221,7 +220,7 @@ class RunningTurn(Generic[OutputT]):
 
         The grace counts from now, as that of the agent does when the host was cancelled: the two never add up.
         """
-        config = self._turn.context.setup.config
+        config = self._turn.setup.config
         grace = config.shutdown_grace_ms / 1000 if self._grace is None else self._grace
         self._turn.cancel("cancelled", grace)
         bound = grace + (config.tool_patience_ms + config.closing_ms) / 1000
@@ -232,7 +231,7 @@ class RunningTurn(Generic[OutputT]):
         if hasattr(self, "_turn") and not self._turn.ended.is_set():
             with suppress(trio.RunFinishedError):
                 # From `__del__`, which may run in any thread.
-                self._token.run_sync_soon(self._turn.context.events.reader_gone)
+                self._token.run_sync_soon(self._turn.events.reader_gone)
 
     def __repr__(self) -> str:
         return f"<RunningTurn {self.turn_id[:8]} {self.status}>"

@@ -27,7 +27,7 @@ from ..session.requests import CloseSession, OpenedSession, SetTitle, StartTurn
 from ..session.runtime import Runtime
 from ..shared.deadlock import check_run, refuse_waiting
 from ..shared.mailbox import Reply, ask, post, post_and_wait
-from ..turn.turn_actor import Turn
+from ..turn.accepted_turn import AcceptedTurn
 from .running_turn import RunningTurn
 
 T = TypeVar("T")
@@ -175,7 +175,9 @@ class Session(Generic[OutputT]):
             raise answer
         return RunningTurn(answer, self, self._token, grace)
 
-    async def _ask_turn(self, question: Callable[[Reply[Turn | AgentError]], StartTurn]) -> Turn | AgentError:
+    async def _ask_turn(
+        self, question: Callable[[Reply[AcceptedTurn | AgentError]], StartTurn]
+    ) -> AcceptedTurn | AgentError:
         try:
             return await ask(self._opened.mailbox, question)
         except AgentClosed:

@@ -68,7 +68,7 @@ class MemoryFeed:
     extractor: MemoryExtractor
     setup: SessionSetup
     session_id: str
-    on_extracted: Callable[[Extracted], object] = lambda _: None
+    on_extracted: Callable[[Extracted], object]
     _said: list[tuple[int, Message]] = attrs.Factory(list)
     _handed_over: WeakSet[Extract] = attrs.Factory(WeakSet)
 

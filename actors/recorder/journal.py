@@ -25,10 +25,6 @@ from .recorder import Recorder
 from .session_log import SessionLog
 
 
-def _unread(_: int, __: Message) -> None:
-    """Nobody collects what is said."""
-
-
 @attrs.define(eq=False)
 class Journal:
     """The log of one session. ``on_message`` sees each stored message with its number."""
@@ -36,8 +32,8 @@ class Journal:
     session_id: str
     transcript: Transcript
     recorder: Recorder
+    on_message: Callable[[int, Message], None]
     next_seq: int = 1
-    on_message: Callable[[int, Message], None] = _unread
     _log: SessionLog = attrs.field(init=False)
     _seen_failures: int = attrs.field(init=False)
     _told: AgentError | None = attrs.field(default=None, init=False)

@@ -18,6 +18,7 @@ from ...messages.content import UserInput
 from ...messages.errors import AgentError
 from ..memory.extractor import Extracted
 from ..shared.mailbox import Reply
+from ..turn.accepted_turn import AcceptedTurn
 from ..turn.session_state import SessionState
 from ..turn.turn_actor import Turn
 
@@ -32,7 +33,7 @@ class OpenedSession:
     """Set when the slot is free."""
     idle: Callable[[], trio.Event]
     """An event that is set while no turn runs or is queued; each turn that starts then brings a new one."""
-    running: Callable[[], Turn | None]
+    running: Callable[[], AcceptedTurn | None]
     """The turn that runs now."""
 
 
@@ -79,7 +80,7 @@ class StartTurn:
     queue: bool
     output: OutputFormat | None
     context: contextvars.Context
-    reply: Reply[Turn | AgentError]
+    reply: Reply[AcceptedTurn | AgentError]
 
 
 @attrs.frozen(eq=False)

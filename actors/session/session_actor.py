@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextvars
 import logging
-import math
 from collections import deque
 from functools import partial
 from typing import assert_never
@@ -26,6 +25,7 @@ from ..memory.extractor import Extracted, MemoryFeed
 from ..shared.event_stream import EventStream
 from ..shared.mailbox import Reply, close_all, post
 from ..shared.outcome import StopClock, TurnControl
+from ..turn.accepted_turn import AcceptedTurn
 from ..turn.pipeline import PipelineRun
 from ..turn.session_state import SessionState
 from ..turn.turn_actor import Turn
@@ -44,11 +44,11 @@ class SessionActor:
     state: SessionState
     feed: MemoryFeed
     clock: StopClock
-    box: trio.MemorySendChannel[SessionCommand] = attrs.field(init=False)
+    box: trio.MemorySendChannel[SessionCommand]
+    _inbox: trio.MemoryReceiveChannel[SessionCommand]
     turn: Turn | None = None
     closing: bool = False
     ended: trio.Event = attrs.Factory(trio.Event)
-    _inbox: trio.MemoryReceiveChannel[SessionCommand] = attrs.field(init=False)
     _queue: deque[tuple[Turn, contextvars.Context]] = attrs.Factory(deque)
     _closers: list[Reply[AgentError | None]] = attrs.Factory(list)
     _graceful: bool = True
@@ -58,15 +58,15 @@ class SessionActor:
     _idle: trio.Event = attrs.Factory(trio.Event)
 
     def __attrs_post_init__(self) -> None:
-        # Unbounded, because each message has a sender that waits for its answer, or is the end of a turn.
-        self.box, self._inbox = trio.open_memory_channel[SessionCommand](math.inf)
         self._idle.set()
-        self.feed.on_extracted = lambda extracted: post(self.box, extracted)
         self.state.journal.on_lost(self.lose)
 
     def opened(self) -> OpenedSession:
         """What a handle gets."""
-        return OpenedSession(self.state, self.box, self.ended, lambda: self._idle, lambda: self.turn)
+        return OpenedSession(self.state, self.box, self.ended, lambda: self._idle, self._accepted)
+
+    def _accepted(self) -> AcceptedTurn | None:
+        return None if self.turn is None else self.turn.accepted()
 
     @property
     def name(self) -> str:
@@ -127,7 +127,7 @@ class SessionActor:
                     reply.send(error)
                     return
                 # The effect follows the answer: an asker that gave up must not find its turn running.
-                if reply.send(turn):
+                if reply.send(turn.accepted()):
                     self._queue.append((turn, command.context))
                     self._start_next()
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
+from functools import partial
 
 import attrs
+import trio
 
 from ...core.config import SessionConfig
 from ...core.history.tokens import TokenMeter
@@ -22,10 +25,11 @@ from ...messages.hook_payloads import SessionStart
 from ...messages.records import Metadata, SessionEvent
 from ..memory.extractor import MemoryFeed
 from ..recorder.journal import Journal
+from ..shared.mailbox import post
 from ..shared.outcome import StopClock
 from ..turn.pipeline import unfinished_of
 from ..turn.session_state import SessionState
-from .requests import OpenSession
+from .requests import OpenSession, SessionCommand
 from .runtime import Runtime
 from .session_actor import SessionActor
 
@@ -156,8 +160,8 @@ def _restore(actor: SessionActor, resumed: Resumed, events: Sequence[SessionEven
 
 def _actor(runtime: Runtime, setup: SessionSetup, session_id: str, clock: StopClock) -> SessionActor:
     transcript = Transcript(setup.config.notices, TokenMeter(setup.config.token_counter))
-    journal = Journal(session_id, transcript, runtime.recorder)
-    state = SessionState(setup, journal)
-    feed = MemoryFeed(runtime.extractor, setup, session_id)
-    journal.on_message = feed.observe
-    return SessionActor(runtime, state, feed, clock)
+    # Unbounded, because each message has a sender that waits for its answer, or is the end of a turn.
+    box, inbox = trio.open_memory_channel[SessionCommand](math.inf)
+    feed = MemoryFeed(runtime.extractor, setup, session_id, partial(post, box))
+    journal = Journal(session_id, transcript, runtime.recorder, feed.observe)
+    return SessionActor(runtime, SessionState(setup, journal), feed, clock, box, inbox)

@@ -25,6 +25,7 @@ from ...messages.events import ErrorEvent, TurnCancelled, TurnComplete, TurnResu
 from ...messages.hook_payloads import TurnEnd, TurnStart
 from ...messages.records import Memory
 from ..memory.memory_search import search_memories
+from .accepted_turn import AcceptedTurn
 from .agent_loop import AgentLoop, LoopLimits
 from .compactor import Compactor
 from .pipeline import PipelineRun
@@ -52,6 +53,20 @@ class Turn:
     _marked: int = 0
     _late_error: AgentError | None = None
     _sections: tuple[str, ...] = ()
+
+    def accepted(self) -> AcceptedTurn:
+        """What its holder gets."""
+        context = self.context
+        return AcceptedTurn(
+            context.turn_id,
+            context.setup,
+            context.lifetime,
+            context.events,
+            context.control,
+            self.ended,
+            self.cancel,
+            lambda: self.result,
+        )
 
     def begin(self, number: int) -> None:
         """The turn leaves the queue: from now on its input is kept, whatever comes. Sync."""

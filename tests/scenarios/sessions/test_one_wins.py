@@ -61,7 +61,7 @@ async def test_fifty_messages(stage, autojump_clock):
         for text in ("one", "two"):
             (turn,), lost = await race(lambda: session.send_message("go"))
             assert {ErrorCode.TURN_BUSY: FIFTY - 1} == lost
-            assert (TurnStatus.COMPLETED, text) == ((await turn.result()).status, turn._turn.result.text)
+            assert (TurnStatus.COMPLETED, text) == ((await turn.result()).status, turn._turn.result().text)
 
     assert ["user: go", "assistant: one", "user: go", "assistant: two"] == stage.stored()
 

@@ -106,7 +106,7 @@ async def test_a_queued_turn_starts_after_a_failed_or_cancelled_one(stage, autoj
         await first.result()
         await trio.sleep(1)
         second.cancel()
-        assert (TurnStatus.COMPLETED, "three") == ((await third.result()).status, third._turn.result.text)
+        assert (TurnStatus.COMPLETED, "three") == ((await third.result()).status, third._turn.result().text)
 
 
 async def test_a_cancelled_sender_leaves_no_turn(stage, autojump_clock):
