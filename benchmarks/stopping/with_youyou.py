@@ -1,8 +1,8 @@
 """youyou: the same scenarios on Trio, stopped after every step of any task, on Trio's mock clock.
 
-Ways to stop: `cancel()`; `cancel(grace=1)`; `scope` (as the README does it: a cancel scope round the reading, then
-`turn.cancel()` and `result()`); `task` (a cancellation leaves `async with turn`, the session lives on); `host` (a
-cancellation leaves the agent; a new one resumes the session from its storage).
+Ways to stop: `cancel()`; `cancel(grace=1)`; `cancel(after_batch=True)`; `scope` (as the README does it: a cancel
+scope round the reading, then `turn.cancel()` and `result()`); `task` (a cancellation leaves `async with turn`, the
+session lives on); `host` (a cancellation leaves the agent; a new one resumes the session from its storage).
 """
 
 from __future__ import annotations
@@ -43,13 +43,14 @@ from .judge import judge
 from .world import Busy, Item, World
 
 NAME = "youyou"
-WAYS = ["cancel()", "cancel(grace=1)", "scope", "host"]
+WAYS = ["cancel()", "cancel(grace=1)", "cancel(after_batch=True)", "scope", "host"]
 DURABLE = True
 WITHOUT: dict[str, str] = {}
 DEFAULT = AgentConfig("model")
 CLOSING = (DEFAULT.closing_ms + DEFAULT.tool_patience_ms) / 1e3
 BOUNDS = {
     "cancel()": DEFAULT.tool_timeout_ms / 1e3 + CLOSING,
+    "cancel(after_batch=True)": 10 * DEFAULT.tool_timeout_ms / 1e3 + CLOSING,
     "scope": DEFAULT.tool_timeout_ms / 1e3 + CLOSING,
     "cancel(grace=1)": 1 + CLOSING,
     "task": DEFAULT.shutdown_grace_ms / 1e3 + CLOSING,
@@ -174,7 +175,7 @@ class Run:
         elif self.turn is None:
             return False
         else:
-            self.turn.cancel(grace=1 if "grace" in self.way else None)
+            self.turn.cancel(grace=1 if "grace" in self.way else None, after_batch="after_batch" in self.way)
         if self.ended.is_set():
             self.out["natural"] = True
         self.stopped.set()

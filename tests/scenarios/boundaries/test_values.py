@@ -256,3 +256,23 @@ async def test_a_hook_that_hands_back_odd_arguments_fails_closed(building, argum
         result = await (await session.send_message("go")).result()
 
     assert ([], "failed") == (ran, result.tool_results[0].outcome)
+
+
+async def test_an_event_that_nobody_can_encode_becomes_a_note(building, tmp_path, caplog):
+    """Should one come past the boundary: it is replaced once, loudly, and what follows is stored (semantics 1)."""
+    path = tmp_path / "odd.db"
+    builder = building(ScriptedProvider([say("one"), say("two")]), "scripted")
+    builder.register_session_storage(SQLiteSessionStorage(path))
+    async with builder.build() as agent, await agent.new_session() as session:
+        # Nothing of the public face lets one in, so it is put where only the runtime puts events.
+        session._opened.state.journal.append_metadata("odd", {"value": object()})
+        results = [await (await session.send_message(text)).result() for text in ("a", "b")]
+    async with SQLiteSessionStorage(path) as storage:
+        stored = await storage.load_session(session.id)
+
+    notes = [e.payload.value for e in stored if isinstance(e.payload, y.Metadata) and e.payload.key == "unencodable"]
+    assert ["completed"] * 2 == [result.status for result in results]
+    assert ["Metadata"] == [note["kind"] for note in notes]
+    assert list(range(1, len(stored) + 1)) == [event.seq for event in stored]
+    assert ["one", "two"] == [e.payload.text for e in stored if isinstance(e.payload, y.AssistantMessage)]
+    assert 1 == sum("cannot be encoded" in record.getMessage() for record in caplog.records)
