@@ -268,7 +268,7 @@ def builder(doors: Doors, store: Sessions) -> Any:
 
 
 async def one_value(session: youyou.Session, doors: Doors) -> None:
-    """An odd value at the door that is armed, and an ordinary turn after it."""
+    """An odd value where one is armed, and an ordinary turn after it."""
     try:
         if doors.at("title"):
             await session.set_title(doors.value())
@@ -282,7 +282,7 @@ async def one_value(session: youyou.Session, doors: Doors) -> None:
         else:
             await (await session.send_message("odd")).result()
     except youyou.AgentError:
-        pass  # refused at the door
+        pass  # refused
     doors.armed = ""
     result = await (await session.send_message("plain")).result()
     assert (result.status, result.text) == ("completed", "said"), f"the next turn: {result}"
@@ -309,7 +309,7 @@ async def one_session(dice: random.Random, values: int, used: Counter[str], seen
                 continue  # refused
             finally:
                 store.instead = None
-            # What was read is not what is stored: whoever goes on with it must not write into the log.
+            # What was read is not what is stored: nobody who goes on with it may write into the log.
             await resumed.close()
     store = await copied(store, session.id)
     async with builder(Doors(dice), store) as agent, await agent.resume_session(session.id) as resumed:
