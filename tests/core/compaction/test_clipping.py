@@ -107,3 +107,13 @@ def test_an_impossible_budget_gives_the_smallest_there_is(budget: int) -> None:
     """Nothing fits a budget of nothing: items become bare notices, and nothing raises."""
     assert not shrink_items([], budget, message_tokens)
     assert total(shrink_items([USER, CALL, ToolResult("a", TEXT)], budget, message_tokens)) < 60
+
+
+def test_of_a_call_only_the_texts_are_clipped() -> None:
+    """Also those inside lists and objects; numbers and the rest stay what they are."""
+    large = ToolCall("a", "write", {"text": TEXT, "nested": [{"text": TEXT}, 7, None, True], "ratio": 0.5})
+    _, out = shrink_items([USER, large], 800, message_tokens)
+
+    assert isinstance(out, ToolCall)
+    assert ([7, None, True], 0.5) == (list(out.arguments["nested"])[1:], out.arguments["ratio"])
+    assert len(out.arguments["text"]) < len(TEXT) > len(out.arguments["nested"][0]["text"])

@@ -285,3 +285,16 @@ async def test_the_turn_end_hook_is_told_before_the_session_ends(stage, autojump
         await trio.sleep(1)
 
     assert ["TurnEnd begins", "TurnEnd ended", "SessionEnd begins", "SessionEnd ended"] == stage.log
+
+
+async def test_what_is_closed_says_which_of_both_it_is(stage, autojump_clock):
+    """A session that was closed stays a closed session; one that an agent's shutdown ended says so."""
+    async with stage.agent() as agent:
+        closed = await agent.new_session()
+        await closed.close()
+        cut = await agent.new_session()
+        await agent.shutdown()
+        with pytest.raises(SessionClosed):
+            await closed.send_message("go")
+        with pytest.raises(AgentClosed, match="the agent is closing"):
+            await cut.send_message("go")

@@ -178,3 +178,14 @@ async def test_a_tool_that_shields_holds_up_only_the_very_end(bounded, autojump_
     bounded.says(calls("look"))
     with pytest.warns(RuntimeWarning, match="look"), bounded.takes(100):
         await leaves_within(bounded, 19.5)
+
+
+async def test_a_plugin_that_does_not_end_in_time_is_named(bounded, caplog, autojump_clock):
+    """In the log, once; one that ends is not."""
+    bounded.plugin("slow", stopping=never_ends)
+    bounded.plugin("last")
+    async with bounded.agent():
+        pass
+    assert ["plugin slow did not end in time"] == [
+        record.getMessage().replace("'", "") for record in caplog.records if "end in time" in record.getMessage()
+    ]
