@@ -188,3 +188,9 @@ def test_a_conversation_that_just_fits_is_not_shortened() -> None:
     whole = extraction_text(messages, (), 1_000_000)
 
     assert whole == extraction_text(messages, (), estimate_text(whole) + 2)
+
+
+@pytest.mark.parametrize("answer", ['[{"content": "a", "tags": []}, {"cont', '[{"content": "a", "tags": []}'])
+def test_a_piece_of_an_answer_that_was_cut_is_not_an_answer(answer):
+    """Not the notes in it that are whole, and not the empty list inside one: the model is asked again later."""
+    assert "holds no JSON array" in parse_answer(answer).problem
