@@ -91,7 +91,7 @@ class OutputFormat:
     @property
     def instruction(self) -> str:
         """For models whose API does not take a schema: a section of the system prompt."""
-        return enclose("answer_format", f"{_INSTRUCTION}\n\n{msgspec.json.encode(self.schema).decode()}")
+        return instruction(self.schema)
 
     def read(self, text: str) -> Any:
         """The answer as what was asked for, or a `Misfit`. Linear in the text, as far as the schema is.
@@ -116,6 +116,11 @@ class OutputFormat:
     def _shown(self) -> str:
         text = msgspec.json.encode(self.schema).decode()
         return text if len(text) <= _SHOWN_SCHEMA else f"{text[:_SHOWN_SCHEMA]}…"
+
+
+def instruction(schema: Mapping[str, Any]) -> str:
+    """What tells a model that its answer must fit ``schema``, where its API does not."""
+    return enclose("answer_format", f"{_INSTRUCTION}\n\n{msgspec.json.encode(schema).decode()}")
 
 
 # Values of an answer are not repeated in a note of the runtime, which may have more weight than what a model says.

@@ -83,7 +83,11 @@ class AnthropicProvider(SdkProvider):
         capabilities = self._capabilities.get(request.model_id, _CLAUDE)
         origin = Origin(API, self.id, self._endpoint.base_url, request.model_id)
         return SdkStream(
-            partial(self._endpoint.open, self._send, messages_body(request, capabilities, origin)),
+            partial(
+                self._endpoint.open,
+                self._send,
+                messages_body(request, capabilities, origin, self._endpoint.sdk.transform_schema),
+            ),
             MessageTranslator(origin),
             self._explain,
         )

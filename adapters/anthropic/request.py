@@ -8,11 +8,12 @@ blocks go back as they came, signature and place included.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from ...core.ports.protocols import ModelCapabilities
+from ...core.structured_output import instruction
 from ...messages.chat import ChatRequest, ToolSpec
 from ...messages.content import ImageBlock, TextBlock
 from ...messages.history import ToolCall, ToolResult
@@ -30,30 +31,39 @@ _BUDGET_MODELS = re.compile(r"claude-3|claude-(opus|sonnet|haiku)-4(-[015])?(-\d
 _BUDGETS = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 24_576}
 
 
-def messages_body(request: ChatRequest, capabilities: ModelCapabilities, origin: Origin) -> dict[str, Any]:
+def messages_body(
+    request: ChatRequest,
+    capabilities: ModelCapabilities,
+    origin: Origin,
+    transform: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+) -> dict[str, Any]:
     """The arguments of ``messages.create``.
 
     Args:
         origin: whose own blocks are handed back.
+        transform: makes a JSON Schema one that this API takes; ValueError where that cannot be.
     """
     conversation = parts(request.messages, notes_as_user=True)
+    schema = _enforceable(request.response_schema, transform)
     body: dict[str, Any] = {
         "model": request.model_id,
         "max_tokens": request.max_tokens or _MAX_TOKENS,
-        "system": _system(request),
+        "system": _system(request, told=schema is None),
         "messages": _messages(conversation, origin),
         "tools": [_tool(tool) for tool in request.tools] if capabilities.tool_use else [],
         "temperature": request.temperature,
-        "output_config": _output_config(request),
+        "output_config": {} if schema is None else {"format": {"type": "json_schema", "schema": schema}},
         "stream": capabilities.streaming,
     }
     _add_thinking(body, request.reasoning_effort, conversation, origin)
     return {name: value for name, value in body.items() if value is not None and value not in ([], {})}
 
 
-def _system(request: ChatRequest) -> list[dict[str, Any]]:
+def _system(request: ChatRequest, *, told: bool) -> list[dict[str, Any]]:
+    """The system prompt; ``told``: with the schema of the answer, if there is one."""
     stable, dynamic = request.system.stable, request.system.dynamic
-    texts: list[dict[str, Any]] = [{"type": "text", "text": text} for text in (stable, dynamic) if text.strip()]
+    schema = instruction(request.response_schema) if told and request.response_schema is not None else ""
+    texts: list[dict[str, Any]] = [{"type": "text", "text": text} for text in (stable, dynamic, schema) if text.strip()]
     if stable.strip():
         # The mark also covers the tools, which come before it.
         texts[0]["cache_control"] = {"type": "ephemeral"}
@@ -64,10 +74,26 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "input_schema": thaw(tool.parameters)}
 
 
-def _output_config(request: ChatRequest) -> dict[str, Any]:
-    if (schema := thaw(request.response_schema)) is None:
-        return {}
-    return {"format": {"type": "json_schema", "schema": schema}}
+def _enforceable(schema: Any, transform: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any] | None:
+    """The schema as this API holds the model to it; None if there is none, or the API takes no such schema."""
+    if schema is None or _has_open_object(schema):
+        return None
+    try:
+        return transform(thaw(schema))
+    except (ValueError, AssertionError, TypeError):
+        return None
+
+
+def _has_open_object(schema: Any) -> bool:
+    # Where every object is closed, one with names of its own would always be empty.
+    if isinstance(schema, list | tuple):
+        return any(map(_has_open_object, schema))
+    if not isinstance(schema, Mapping):
+        return False
+    is_object = schema.get("type") == "object" and not schema.get("properties")
+    return (is_object and schema.get("additionalProperties", True) is not False) or any(
+        map(_has_open_object, schema.values())
+    )
 
 
 def _add_thinking(body: dict[str, Any], effort: str | None, conversation: list[Part], origin: Origin) -> None:

@@ -279,6 +279,33 @@ async def test_too_long(server: Any, provider: Any, ask: Any, hear: Any, status:
         await hear(provider, ask())
 
 
+async def test_a_schema_goes_out_as_the_api_takes_it(server: Any, provider: Any, ask: Any, hear: Any) -> None:
+    """Closed, and what the API does not enforce is in the description; the runtime validates the rest."""
+    server.say(start(), text(0, '{"age": 3}'), end("end_turn"), STOP)
+    schema = {"type": "object", "properties": {"age": {"type": "integer", "minimum": 0}}, "required": ["age"]}
+
+    await hear(provider, ask(UserMessage("hi"), response_schema=schema))
+
+    sent = server.seen[0].body["output_config"]["format"]["schema"]
+    assert {"type": "integer", "description": "{minimum: 0}"} == sent["properties"]["age"]
+    assert False is sent["additionalProperties"]
+
+
+@pytest.mark.parametrize("field", [{"type": "object", "additionalProperties": {"type": "integer"}}, {}, True])
+async def test_a_schema_that_the_api_does_not_take_is_told(
+    server: Any, provider: Any, ask: Any, hear: Any, field: Any
+) -> None:
+    """Names of the model's own, or values of any kind: the system prompt has the schema then."""
+    server.say(start(), text(0, "{}"), end("end_turn"), STOP)
+    schema = {"type": "object", "properties": {"counts": field}, "additionalProperties": False}
+
+    await hear(provider, ask(UserMessage("hi"), response_schema=schema))
+
+    body = server.seen[0].body
+    assert "output_config" not in body
+    assert '"counts"' in body["system"][-1]["text"]
+
+
 async def test_the_body_of_a_request(server: Any, provider: Any, ask: Any, hear: Any) -> None:
     """A conversation with everything in it goes out as the API wants it."""
     server.say(start(), text(0, "ok"), end("end_turn"), STOP)
@@ -318,7 +345,7 @@ async def test_the_body_of_a_request(server: Any, provider: Any, ask: Any, hear:
         "stream": True,
         "temperature": 0.5,
         "max_tokens": 99,
-        "output_config": {"format": {"type": "json_schema", "schema": schema}},
+        "output_config": {"format": {"type": "json_schema", "schema": {**schema, "additionalProperties": False}}},
         "system": [
             {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}},
             {"type": "text", "text": "It is noon."},
