@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
 
 from ...core.randomness import seeded
-from ..engine.attempt import Attempt, Delivery, Limits, Promise, Run, Violation
+from ..engine.attempt import Attempt, Delivery, Limits, Promise, Run, Step, Violation
 from ..engine.running import run_attempt
 from ..engine.selftest import self_test
 from ..engine.simulation import Scenario
@@ -133,18 +133,20 @@ class Campaign:
         self.limits = attrs.evolve(self.limits, max_steps=min(self.limits.max_steps, enough))
         return first
 
-    def run(self, attempt: Attempt, *, recorded: bool = False) -> Run:
+    def run(self, attempt: Attempt, *, recorded: bool = False, course: Sequence[Step] = ()) -> Run:
         """One run, only counted; two if it crashes: the second is the recovery, from the state the attempt names."""
-        run = self._once(self.scenario, attempt, self.limits, recorded)
+        run = self._once(self.scenario, attempt, self.limits, recorded, course)
         state = int(attempt.injections[-1].what) if run.frozen else 0
         return self.recovered(run, state, recorded=recorded) if state < len(run.frozen) else run
 
-    def _once(self, scenario: Scenario, attempt: Attempt, limits: Limits, recorded: bool) -> Run:
+    def _once(
+        self, scenario: Scenario, attempt: Attempt, limits: Limits, recorded: bool, course: Sequence[Step] = ()
+    ) -> Run:
         self.runs += 1
         # An agent's ids are random, and they are in the names of its tasks: unseeded, no two runs would be equal.
         with seeded(attempt.seed):
             if not recorded:
-                return run_attempt(scenario, attempt, limits, self.watch)
+                return run_attempt(scenario, attempt, limits, self.watch, course=course)
             recording = Recording()
             with ChannelTracer(recording):
                 run = run_attempt(scenario, attempt, limits, self.watch, recording)
@@ -170,7 +172,7 @@ class Campaign:
             OutOfTime: no further run may begin.
         """
         self.check_budget()
-        run = self.run(attempt)
+        run = self.run(attempt, course=() if baseline is None else baseline.steps)
         if baseline is not None and run.crashed is None:
             resolve_actions(run, baseline)
         self.take(run)

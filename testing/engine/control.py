@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -67,6 +67,8 @@ class Control(trio.abc.Instrument):
     _counts: dict[str, int] = attrs.field(factory=dict)
     _lost: str | None = None
     _stepping: Task | None = None
+    course: Sequence[Step] = ()
+    """Steps that a run without the last injection has taken: up to that one they are the same, places included."""
 
     def __attrs_post_init__(self) -> None:
         self.choices: Choices = Choices(self.attempt.order.source(), self.limits.noting)
@@ -158,7 +160,7 @@ class Control(trio.abc.Instrument):
     def tell_lost(self) -> None:
         """It has come back, thrown out: that was the end of the run."""
         if self._lost is not None:
-            self._lost, words = None, self._lost
+            words, self._lost = self._lost, None
             self.stop("stuck", words)
 
     def sends_itself_a_signal(self) -> None:
@@ -263,17 +265,21 @@ class Control(trio.abc.Instrument):
         try:
             if self._lost is not None:
                 self.tell_lost()
-            location = location_of(task)
-            if (new := (seen.name, id(location))) not in self._awaited:
-                self._awaited.add(new)
-                self.run.awaited.update((place.file, place.line) for place in chain_of(task) if place.file)
-            self.places[seen.index] = location
-            self.run.steps.append(_step(Step, (seen.index, location, self.now)))
+            step = self._known_step(seen.index) if self.course else None
+            if step is None:
+                location = location_of(task)
+                if (new := (seen.name, id(location))) not in self._awaited:
+                    self._awaited.add(new)
+                    self.run.awaited.update((place.file, place.line) for place in chain_of(task) if place.file)
+                step = _step(Step, (seen.index, location, self.now))
+            self.places[seen.index] = step[1]
+            self.run.steps.append(step)
             if self.recorder is not None:
                 self.recorder.after(self, task)
-            if self.stopped is None:
-                self._swallowing.after(task, finished=location is NOWHERE)
-            self.look()
+            if self._swallowing.thrown and self.stopped is None:
+                self._swallowing.after(task, finished=step[1] is NOWHERE)
+            for check in self.checks:
+                check()
             if self.step in self._after:
                 self._inject(self._after[self.step])
             if self.stopped is None:
@@ -283,6 +289,15 @@ class Control(trio.abc.Instrument):
                 self._force()
         except BaseException as error:  # noqa: ASYNC103  # Trio drops an instrument that raises
             self._engine_error(error)
+
+    def _known_step(self, index: int) -> Step | None:
+        """The step just taken, if the other run has taken it as well; None from the first difference on."""
+        if self.step <= len(self.course):
+            step = self.course[self.step - 1]
+            if step[0] == index and step[2] == self.now:
+                return step
+        self.course = ()
+        return None
 
     def look(self) -> None:
         """See whether what must always hold does."""
@@ -399,6 +414,8 @@ class Control(trio.abc.Instrument):
 
     def note_fired(self, number: int) -> None:
         """Injection ``number`` was done, at this moment."""
+        if number == len(self.attempt.injections) - 1:
+            self.course = ()
         self.run.fired.append(number)
         self.run.fired_at.append((self.step, self.now, self.current_label()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -17,19 +17,30 @@ from ..process.leaks import LeakWatch, left_open
 from ..process.signals import SignalGuard
 from ..process.watchdog import StepKilled, Watchdog
 from ..process.watchdog import current as watchdogs
-from .attempt import Attempt, Limits, Run, Violation
+from .attempt import Attempt, Limits, Run, Step, Violation
 from .control import Unstoppable, leak_violation
 from .simulation import Scenario, Simulation
 
 T = TypeVar("T")
 
 
-def run_attempt(scenario: Scenario, attempt: Attempt, limits: Limits, watch: LeakWatch, recorder: Any = None) -> Run:
-    """Run ``scenario`` once. Must not be called from inside a Trio run: see `outside_trio`."""
+def run_attempt(
+    scenario: Scenario,
+    attempt: Attempt,
+    limits: Limits,
+    watch: LeakWatch,
+    recorder: Any = None,
+    course: Sequence[Step] = (),
+) -> Run:
+    """Run ``scenario`` once. Must not be called from inside a Trio run: see `outside_trio`.
+
+    ``course``: the steps of the same attempt without its last injection, if it was run; they are not looked at again.
+    """
     trio_internals.install()
     threads.install()
     sim = Simulation(attempt, limits, recorder)
     control, run = sim._control, sim._run
+    control.course = course
     before, trio_internals.current.scheduler = trio_internals.current.scheduler, control
     seeded = Seeded(attempt.seed)
     seeded.__enter__()

@@ -34,7 +34,7 @@ class Swallowing:
 
     report: Callable[[Task, Location], None]
     """Told the task, and the outermost place that the lost exception had reached."""
-    _thrown: dict[Task, list[Thrown]] = attrs.field(factory=dict)
+    thrown: dict[Task, list[Thrown]] = attrs.field(factory=dict)
     """For each task, those that no scope has caught yet."""
     _again: dict[Task, Thrown] = attrs.field(factory=dict)
     """Those whose scope has just thrown another one into the same task: handled at that moment, or lost."""
@@ -46,7 +46,7 @@ class Swallowing:
             return
         scope = trio_internals.caught_by(task)
         if scope is not None:
-            thrown = self._thrown.setdefault(task, [])
+            thrown = self.thrown.setdefault(task, [])
             earlier = next((t for t in thrown if t.scope is scope), None)
             if earlier is not None:
                 thrown.remove(earlier)
@@ -55,7 +55,7 @@ class Swallowing:
 
     def after(self, task: Task, *, finished: bool) -> None:
         """``task`` has been suspended again, or has ended."""
-        thrown = self._thrown.get(task)
+        thrown = self.thrown.get(task)
         if not thrown:
             return
         if (earlier := self._again.pop(task, None)) is not None and not _handled(thrown[-1].error, earlier.error):
@@ -64,12 +64,12 @@ class Swallowing:
             failed = trio_internals.errors_of_children(task) > thrown[-1].siblings
             self.over(task, failed=failed)
         else:
-            self._thrown[task] = [t for t in thrown if not trio_internals.has_exited(t.scope)]
+            self.thrown[task] = [t for t in thrown if not trio_internals.has_exited(t.scope)]
             self._report_lost(task, [t for t in thrown if trio_internals.has_exited(t.scope)])
 
     def over(self, task: Task, *, failed: bool) -> None:
         """Nothing more can become of what was thrown into ``task``."""
-        thrown = self._thrown.pop(task, [])
+        thrown = self.thrown.pop(task, [])
         if (earlier := self._again.pop(task, None)) is not None and not _handled(thrown[-1].error, earlier.error):
             self.report(task, caught_at(earlier.error))
         if not failed:
@@ -82,7 +82,7 @@ class Swallowing:
 
     def forget(self) -> None:
         """Let go of the program."""
-        self._thrown.clear()
+        self.thrown.clear()
         self._again.clear()
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
-from types import FrameType, GeneratorType
+from types import CodeType, FrameType, GeneratorType
 from typing import Any
 
 import attrs
@@ -89,24 +89,34 @@ def _behind(awaited: object) -> Any:
 def location_of(task: Task) -> Location:
     """Where ``task`` is suspended."""
     coro: Any = task.coro
-    found: FrameType | None = None
-    while coro is not None:
-        try:
-            frame, coro = coro.cr_frame, coro.cr_await
-        except AttributeError:
-            # Nearly always Trio's own generator at the very bottom, which says nothing.
-            if type(coro) is GeneratorType and coro.gi_yieldfrom is None and is_foreign(coro.gi_code.co_filename):
-                break
-            for frame in frames(coro):
-                if not is_foreign(frame.f_code.co_filename):
-                    found = frame
-            break
-        if frame is None:
-            break
-        file = frame.f_code.co_filename
-        if not (_foreign[file] if file in _foreign else is_foreign(file)):
-            found = frame
-    return locate(found) if found is not None else _of_trio_alone(task)
+    found: Any = None
+    # Code and not frames: Python makes a frame of a suspended coroutine only for somebody who asks, and this is asked
+    # after every step.
+    try:
+        while coro is not None:
+            file = coro.cr_code.co_filename
+            if not (_foreign[file] if file in _foreign else is_foreign(file)):
+                found = coro
+            coro = coro.cr_await
+    except AttributeError:
+        # Nearly always Trio's own generator at the very bottom, which says nothing.
+        if type(coro) is not GeneratorType or coro.gi_yieldfrom is not None or not is_foreign(coro.gi_code.co_filename):
+            below = [frame for frame in frames(coro) if not is_foreign(frame.f_code.co_filename)]
+            if below:
+                return locate(below[-1])
+    frame = None if found is None else found.cr_frame
+    if frame is None:
+        return _of_trio_alone(task)
+    key = (id(found.cr_code), frame.f_lasti)
+    known = _of_instruction.get(key)
+    if known is None:
+        # With the code, so that no other one gets its number.
+        known = _of_instruction[key] = (locate(frame), found.cr_code)
+    return known[0]
+
+
+_of_instruction: dict[tuple[int, int], tuple[Location, CodeType]] = {}
+"""To tell a line of an instruction takes Python longer than all the rest."""
 
 
 def _of_trio_alone(task: Task) -> Location:

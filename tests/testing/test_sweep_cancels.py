@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 import trio
 from youyou.testing import InjectedFault, Simulation, sweep
+from youyou.testing.campaigns.campaign import Campaign
+from youyou.testing.engine import control
+from youyou.testing.engine.attempt import Attempt, Injection, Limits
+from youyou.testing.engine.running import prepared
 from youyou.testing.report.tokens import bare
 
 SOURCE = Path(__file__).read_text(encoding="utf-8").splitlines()
@@ -471,3 +475,37 @@ def test_a_swallowed_cancel_that_never_ends_is_stopped():
 
     assert {"steps"} == {f.kind for f in report.failures}
     assert report.runs > 3
+
+
+async def long_relay(sim: Simulation) -> None:
+    """Two tasks that hand thirty values on."""
+    send, receive = trio.open_memory_channel[int](0)
+
+    async def produce() -> None:
+        async with send:
+            for number in range(30):
+                await send.send(number)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(produce)
+        async for _ in receive:
+            pass
+
+
+def test_steps_that_the_undisturbed_run_has_taken_are_not_looked_at_again(monkeypatch):
+    """Only those after what is injected are; and the runs are the same."""
+    looked: list[object] = []
+    original = control.location_of
+    monkeypatch.setattr(control, "location_of", lambda task: (looked.append(task), original(task))[1])
+
+    with prepared() as watch:
+        campaign = Campaign(long_relay, Limits(), watch, "sweep")
+        baseline = campaign.baseline(Attempt())
+        attempt = Attempt(injections=(Injection("cancel", len(baseline.steps) - 5),))
+        looked.clear()
+        quick = campaign.try_out(attempt, baseline)
+        few = len(looked)
+        whole = campaign.run(attempt)
+
+    assert few < 10 < len(looked) - few
+    assert (quick.steps, quick.deliveries, quick.violations) == (whole.steps, whole.deliveries, whole.violations)
