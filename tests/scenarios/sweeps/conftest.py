@@ -120,10 +120,10 @@ class World(Stage):
             return False
         return True
 
-    async def send(self, text: str, *, queue: bool = False) -> youyou.RunningTurn:
+    async def send(self, text: str, *, queue: bool = False, output: Any = None) -> youyou.RunningTurn:
         """A turn that was accepted."""
         assert self.opened is not None
-        self.asking = await self.opened.send_message(text, queue=queue)
+        self.asking = await self.opened.send_message(text, queue=queue, output=output)
         self.invariants.follow(self.asking, self.opened)
         return self.asking
 

@@ -20,6 +20,7 @@ from youyou.testing.agents.scripted import call, calls, say
 
 pytestmark = pytest.mark.long
 
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 Scenario = Callable[[Any], Awaitable[None]]
 
 
@@ -200,6 +201,22 @@ async def pipeline(world: Any) -> None:
     await world.run(world.say)
 
 
+async def repaired(world: Any) -> None:
+    """An answer that does not fit is sent back; a tool runs before the one that does."""
+    world.tool("read1", takes=1.0)
+    world.says(
+        [TextDelta('{"city": '), 1.0, TextDelta("7}"), Done()],
+        calls("read1"),
+        [TextDelta('{"city": '), 1.0, TextDelta('"Oslo"}'), Done()],
+    )
+
+    async def talk() -> None:
+        result = await world.read(await world.send("where?", output=CITY))
+        assert ({"city": "Oslo"} if result.status is youyou.TurnStatus.COMPLETED else None) == result.output
+
+    await world.run(talk)
+
+
 async def limit_of_calls(world: Any) -> None:
     """More calls than a turn may have."""
     world.failing = True
@@ -261,7 +278,7 @@ async def resumed(world: Any) -> None:
 
 SCENARIOS: list[Scenario] = [
     text_only, concurrent_tools, serial_batch, retry_wait, slow_hooks, slow_store, slow_reader, unread, queued, steered,
-    tool_timeout, broken_stream, compaction, overflow, memory_checkpoints, pipeline, limit_of_calls, refusals,
+    tool_timeout, broken_stream, compaction, overflow, memory_checkpoints, pipeline, repaired, limit_of_calls, refusals,
     thread_tool, two_sessions, resumed,
 ]  # fmt: skip
 """The ways to use an agent."""
