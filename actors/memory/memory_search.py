@@ -21,7 +21,7 @@ logger: logging.Logger = logging.getLogger("youyou.memory")
 
 
 async def search_memories(
-    lifetime: Lifetime, config: AgentConfig, storage: MemoryStorage | None, user_input: UserInput
+    lifetime: Lifetime, config: AgentConfig, storage: MemoryStorage, user_input: UserInput
 ) -> tuple[Memory, ...]:
     """Memories that fit the user's text, at most ``memory_max_items``.
 
@@ -30,8 +30,6 @@ async def search_memories(
     Raises:
         AgentError: the storage failed or took longer than ``memory_timeout_ms``.
     """
-    if storage is None:
-        return ()
     query = clean_text(query_text(user_input))
     with trio.move_on_after(config.memory_timeout_ms / 1000):
         try:

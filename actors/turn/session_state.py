@@ -66,6 +66,8 @@ class SessionState:
 
     def title_from(self, user_input: UserInput) -> None:
         """The first user text, shortened, is the title of a session that has none."""
+        if self.title:
+            return
         words = " ".join(text_of(user_input.content).split())
-        if words and not self.title:
+        if words:
             self.set_title(words if len(words) <= TITLE_LENGTH else words[: TITLE_LENGTH - 1].rstrip() + "…")

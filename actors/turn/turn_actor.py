@@ -14,6 +14,7 @@ import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from ...core.ports.protocols import MemoryStorage
 from ...core.profiles.modes import Pipeline, ReAct, SingleShot
 from ...core.prompts.system_prompt import dynamic_prompt
 from ...core.stopping import TurnState
@@ -160,17 +161,19 @@ class Turn:
         self.context.append_input(self.user_input)
 
     async def _prepare_prompt(self) -> None:
-        memories: tuple[Memory, ...] = ()
         setup = self.state.setup
-        try:
-            with self.context.control.interruptible():
-                memories = await search_memories(
-                    self.context.lifetime, setup.config, setup.registry.memory_storage, self.user_input
-                )
-        except AgentError as error:
-            await self.context.emit_error(error)
+        storage = setup.registry.memory_storage
+        memories = () if storage is None else await self._memories(storage)
         environment = setup.session.environment or setup.config.environment
         self.context.system = SystemPrompt(self.state.stable(), dynamic_prompt(memories, environment, self._sections))
+
+    async def _memories(self, storage: MemoryStorage) -> tuple[Memory, ...]:
+        try:
+            with self.context.control.interruptible():
+                return await search_memories(self.context.lifetime, self.context.config, storage, self.user_input)
+        except AgentError as error:
+            await self.context.emit_error(error)
+        return ()
 
     async def _carry_out(self) -> None:
         setup, config = self.state.setup, self.state.setup.config
@@ -205,9 +208,10 @@ class Turn:
         if self._input_kept and outcome is not TurnStatus.CANCELLED and context.journal.lost is None:
             # Not after a cancel: the user took the input back, and half an answer teaches nothing.
             self.checkpoint(self.number)
-        event = TurnEnd(context.text, outcome, session_id=self.state.session_id, turn_id=context.turn_id)
-        for problem in await context.hooks.after(event, context.control.clock):
-            await context.emit_error(problem)
+        if context.hooks.registry.taps(TurnEnd):
+            event = TurnEnd(context.text, outcome, session_id=self.state.session_id, turn_id=context.turn_id)
+            for problem in await context.hooks.after(event, context.control.clock):
+                await context.emit_error(problem)
 
     async def _close_log(self) -> None:
         if self.context.control.outcome is None:
