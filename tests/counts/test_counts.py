@@ -29,11 +29,13 @@ from youyou import (
     ChatRequest,
     Done,
     ModelInfo,
+    RunningTurn,
     Session,
     SessionEvent,
     TextDelta,
     ToolCall,
     ToolResult,
+    TurnCancelled,
 )
 from youyou.actors.recorder.recorder import Recorder
 from youyou.testing import InMemorySessionStorage
@@ -301,6 +303,40 @@ def blocks_of(waiting: int) -> int:
             return after - before
 
     return run(main)
+
+
+def test_the_passes_from_the_last_tools_end_to_the_terminal_event(order):
+    """A stopped turn waits for tools that run: the task of the turn is woken, then the reader."""
+    counter, gates, ended = StepCounter(), [trio.Event() for _ in range(8)], 0
+
+    @youyou.tool(name="look")
+    async def waiting(x: int) -> str:
+        """Ends when it is let go."""
+        nonlocal ended
+        await gates[x].wait()
+        ended = counter.passes
+        return "ok"
+
+    async def stop(turn: RunningTurn) -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        turn.cancel()
+        for gate in gates:
+            await trio.testing.wait_all_tasks_blocked()
+            gate.set()
+
+    async def main() -> int:
+        trio.lowlevel.add_instrument(counter)
+        builder = AgentBuilder(AgentConfig("scripted")).register_model_provider(Scripted(8, 0)).register_tool(waiting)
+        async with builder.build() as agent, await agent.new_session() as session, trio.open_nursery() as nursery:
+            turn = await session.send_message("hello")
+            nursery.start_soon(stop, turn)
+            async for event in turn:
+                terminal = counter.passes
+            assert isinstance(event.payload, TurnCancelled)
+        trio.lowlevel.remove_instrument(counter)
+        return terminal - ended
+
+    assert 2 == run(main)
 
 
 @pytest.mark.parametrize("order", [1.0], indirect=True)
