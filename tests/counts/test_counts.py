@@ -331,8 +331,8 @@ def test_the_passes_from_the_last_tools_end_to_the_terminal_event(order):
             turn = await session.send_message("hello")
             nursery.start_soon(stop, turn)
             async for event in turn:
-                terminal = counter.passes
-            assert isinstance(event.payload, TurnCancelled)
+                last, terminal = event.payload, counter.passes
+            assert isinstance(last, TurnCancelled)
         trio.lowlevel.remove_instrument(counter)
         return terminal - ended
 
