@@ -27,6 +27,8 @@ class Host:
     name: str
     actor: Any
     """The handle of the Ray actor."""
+    node: str = ""
+    """The node of Ray that it was meant for."""
     lost: bool = False
     """Whether it is gone, or did not answer: no session is opened there."""
     dead: bool = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
@@ -98,7 +99,7 @@ class Cluster:
         self._limits = HostLimits(max_open, idle_ms, keep_ms)
         self._patience = patience_ms / 1000
         self._hosts: list[Host] = []
-        self._others: dict[str, Host] = {}
+        self._on_node: Counter[str] = Counter()
         self._draining = False
         self._running: AbstractAsyncContextManager[None] | None = None
 
@@ -144,30 +145,46 @@ class Cluster:
         """Start a process, and have it watched."""
         ray = require_ray()
         name = f"host-{secrets.token_hex(6)}"
+        node = await self._emptiest_node()
         kind: Any = ray.remote(HostProcess)
-        actor = kind.options(
-            name=name,
-            namespace=NAMESPACE,
-            num_cpus=0,
-            max_restarts=0,
-            max_concurrency=_CALLS,
-            scheduling_strategy="SPREAD",
-        ).remote(name, self._make_builder, self._storage, self._limits)
+        options = {
+            "name": name,
+            "namespace": NAMESPACE,
+            "num_cpus": 0,
+            "max_restarts": 0,
+            "max_concurrency": _CALLS,
+            # Soft: an actor that must be on a node that has just died would wait without end. Ray's own "SPREAD" does
+            # not spread actors that ask for no processor.
+            "scheduling_strategy": ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=True),
+        }
+        actor = kind.options(**options).remote(name, self._make_builder, self._storage, self._limits)
         host = Host(name, actor)
         errors = ray.exceptions
         try:
             with trio.fail_after(_START_SECONDS):
                 await result_of(actor.pid.remote())
         except errors.RayActorError as error:
+            self._on_node[node] -= 1
             raise _start_error(error) from error
         except trio.TooSlowError:
+            self._on_node[node] -= 1
             ray.kill(actor)
             raise InvalidConfig(f"a host process did not start within {_START_SECONDS:g} s") from None
         except BaseException:
             ray.kill(actor)
             raise
+        host.node = node
         self._hosts.append(host)
         self._background.start_soon(self._watch, host)
+
+    async def _emptiest_node(self) -> str:
+        """The node of Ray that has the fewest of our hosts, those that are being started among them."""
+        ray = require_ray()
+        nodes = await trio.to_thread.run_sync(ray.nodes)
+        alive = [node["NodeID"] for node in nodes if node["Alive"]]
+        node: str = min(alive, key=lambda node: self._on_node[node])
+        self._on_node[node] += 1
+        return node
 
     async def _watch(self, host: Host) -> None:
         """Notice that a host is gone, and start another: a call that is answered when the host ends."""
@@ -185,6 +202,7 @@ class Cluster:
                 break
         host.lost = True
         self._hosts.remove(host)
+        self._on_node[host.node] -= 1
         # Sessions that are taken over now go first: starting a process takes all that a small machine has.
         await trio.sleep(_START_LATER)
         while not self._draining:
