@@ -28,6 +28,8 @@ from .remote_session import RemoteSession
 
 _START_SECONDS = 120.0
 """For how long a host process may take to start: imports, on a machine that is busy."""
+_TRIES = 3
+"""How often a process is started anew where Ray could not: its node has died, and Ray did not know yet."""
 _LOAD_SECONDS = 1.0
 """For how long a host may take to say how many sessions it has; then it is given no new one this time."""
 _LOOK_AGAIN = 0.5
@@ -142,7 +144,31 @@ class Cluster:
             raise failure
 
     async def _add_host(self) -> None:
-        """Start a process, and have it watched."""
+        """Start a process, and have it watched. Where a node dies under it, another one is tried."""
+        for left in reversed(range(_TRIES)):
+            host = await self._place()
+            try:
+                with trio.fail_after(_START_SECONDS):
+                    await result_of(host.actor.pid.remote())
+            except BaseException as error:
+                self._on_node[host.node] -= 1
+                require_ray().kill(host.actor)
+                if isinstance(error, trio.TooSlowError):
+                    raise InvalidConfig(f"a host process did not start within {_START_SECONDS:g} s") from None
+                if not isinstance(error, require_ray().exceptions.RayActorError):
+                    raise
+                if (own := _own_error(error)) is not None:
+                    raise own from error
+                if not left:
+                    said = " ".join(str(error).split())[-1_000:]
+                    raise InvalidConfig(f"a host process could not be started: {said}") from error
+            else:
+                self._hosts.append(host)
+                self._background.start_soon(self._watch, host)
+                return
+
+    async def _place(self) -> Host:
+        """Have Ray begin a process on the node that has the fewest of ours."""
         ray = require_ray()
         name = f"host-{secrets.token_hex(6)}"
         node = await self._emptiest_node()
@@ -157,25 +183,7 @@ class Cluster:
             # not spread actors that ask for no processor.
             "scheduling_strategy": ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=True),
         }
-        actor = kind.options(**options).remote(name, self._make_builder, self._storage, self._limits)
-        host = Host(name, actor)
-        errors = ray.exceptions
-        try:
-            with trio.fail_after(_START_SECONDS):
-                await result_of(actor.pid.remote())
-        except errors.RayActorError as error:
-            self._on_node[node] -= 1
-            raise _start_error(error) from error
-        except trio.TooSlowError:
-            self._on_node[node] -= 1
-            ray.kill(actor)
-            raise InvalidConfig(f"a host process did not start within {_START_SECONDS:g} s") from None
-        except BaseException:
-            ray.kill(actor)
-            raise
-        host.node = node
-        self._hosts.append(host)
-        self._background.start_soon(self._watch, host)
+        return Host(name, kind.options(**options).remote(name, self._make_builder, self._storage, self._limits), node)
 
     async def _emptiest_node(self) -> str:
         """The node of Ray that has the fewest of our hosts, those that are being started among them."""
@@ -351,15 +359,14 @@ class Cluster:
         await trio.lowlevel.checkpoint()
 
 
-def _start_error(error: Exception) -> AgentError:
-    """What a host raised when it was made: ours as it is, another as a sentence."""
+def _own_error(error: BaseException) -> AgentError | None:
+    """What a host of ours raised when it was made; None: Ray could not make it."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, AgentError):
             return cause
         cause = cause.__cause__
-    said = " ".join(str(error).split())[-1_000:]
-    return InvalidConfig(f"a host process could not be started: {said}")
+    return None
 
 
 def _bare(group: BaseException) -> BaseException:
