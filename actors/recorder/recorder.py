@@ -53,10 +53,10 @@ class Recorder:
     failures: int = 0
     _pending: dict[str, SessionLog] = attrs.Factory(dict)  # those with unsaved events, the longest waiting first
     _loads: deque[_Load] = attrs.Factory(deque)
-    _wanted: bool = False
+    _dirty: bool = False
     _ending: bool = False
     _ended: bool = False
-    _news: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
+    _wake: trio.lowlevel.ParkingLot = attrs.Factory(trio.lowlevel.ParkingLot)
 
     @property
     def unsaved(self) -> int:
@@ -76,7 +76,7 @@ class Recorder:
             log.unsaved.extend(events)
             self._pending[log.session_id] = log
             self.peak = max(self.peak, self.unsaved)
-            self._want(log)
+            self._request_write(log)
         return log.posted
 
     async def flush(self, log: SessionLog, mark: int | None = None) -> None:
@@ -94,7 +94,7 @@ class Recorder:
         await trio.lowlevel.checkpoint()
         # Nothing is left to write without a storage, or when a write took it along: then nobody is woken for nothing.
         if log.saved < mark and not log.writing:
-            self._want(log)
+            self._request_write(log)
         while log.saved < mark or log.lost is not None:
             if log.lost is not None:
                 raise log.lost
@@ -136,7 +136,7 @@ class Recorder:
         answering, waiting = trio.open_memory_channel[Sequence[SessionEvent] | None | AgentError](1)
         with waiting:
             self._loads.append(_Load(session_id, Reply(answering)))
-            self._want(self._pending.get(session_id))
+            self._request_write(self._pending.get(session_id))
             try:
                 answer = await waiting.receive()
             except trio.EndOfChannel:
@@ -162,28 +162,28 @@ class Recorder:
     def close(self) -> None:
         """No more posts will come. Sync."""
         self._ending = True
-        self._want()
+        self._request_write()
 
-    def _want(self, log: SessionLog | None = None) -> None:
+    def _request_write(self, log: SessionLog | None = None) -> None:
         if log is not None:
-            log.want()
-        self._wanted = True
-        self._news.unpark_all()
+            log.request_write()
+        self._dirty = True
+        self._wake.unpark_all()
 
     @enable_ki_protection
     async def run(self) -> None:
         """Run the actor until it is closed."""
         try:
             while True:
-                while not self._wanted:
-                    await self._news.park()
-                self._wanted = False
+                while not self._dirty:
+                    await self._wake.park()
+                self._dirty = False
                 # Sessions before loads: a load must see all that was posted before it was asked for.
-                for log in [log for log in self._pending.values() if log.wanted]:
+                for log in [log for log in self._pending.values() if log.dirty]:
                     await self._write(log)
                 while self._loads:
                     await self._read(self._loads.popleft())
-                if self._ending and not self._wanted:
+                if self._ending and not self._dirty:
                     return
         finally:
             self._ended = True
@@ -195,7 +195,7 @@ class Recorder:
 
     async def _write(self, log: SessionLog) -> None:
         """One attempt at all that waits of one session."""
-        log.wanted, log.writing = False, True
+        log.dirty, log.writing = False, True
         batch = tuple(log.unsaved)
         try:
             stored = await self._save(log, batch)
@@ -212,8 +212,8 @@ class Recorder:
         for other in self._pending.values():
             # The storage works again, or this session's batch was at fault and not the storage: the others are worth
             # one more try. One, since a storage may refuse a single session for good.
-            other.want_again()
-            self._wanted |= other.wanted
+            other.request_retry()
+            self._dirty |= other.dirty
 
     async def _save(self, log: SessionLog, batch: tuple[SessionEvent, ...]) -> bool:
         assert self.storage is not None
@@ -226,7 +226,7 @@ class Recorder:
                 if failure.code in FINAL:
                     self.lose(log, failure)
                 elif log.replace_unencodable():
-                    self._want(log)
+                    self._request_write(log)
                 else:
                     self._fail(log, failure)
                 return False

@@ -22,7 +22,7 @@ logger: logging.Logger = logging.getLogger("youyou.storage")
 class SessionLog:
     """What is posted and not yet stored, in order. A mark is a number of events ``posted``.
 
-    ``wanted``: a write is asked for. ``writing``: one is under way. ``tried_again``: one failed, and then once more
+    ``dirty``: a write is asked for. ``writing``: one is under way. ``tried_again``: one failed, and then once more
     while the storage worked for others. ``told``: the failure that was logged last, until a write succeeds.
     ``lost``: why nothing will ever be stored again; ``on_lost`` is told, once.
     """
@@ -30,7 +30,7 @@ class SessionLog:
     session_id: str
     unsaved: deque[SessionEvent] = attrs.Factory(deque)
     posted: int = 0
-    wanted: bool = False
+    dirty: bool = False
     writing: bool = False
     tried_again: bool = False
     failures: int = 0
@@ -46,14 +46,14 @@ class SessionLog:
         """The mark up to which everything is stored."""
         return self.posted - len(self.unsaved)
 
-    def want(self) -> None:
+    def request_write(self) -> None:
         """Ask for a write."""
-        self.wanted, self.tried_again = True, False
+        self.dirty, self.tried_again = True, False
 
-    def want_again(self) -> None:
+    def request_retry(self) -> None:
         """The storage has worked for another session: worth one more try, if anything failed."""
         if self.failures and not self.tried_again:
-            self.wanted = self.tried_again = True
+            self.dirty = self.tried_again = True
 
     def stored(self, count: int) -> None:
         """The first ``count`` unsaved events are stored."""

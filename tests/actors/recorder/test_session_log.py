@@ -36,18 +36,18 @@ def test_what_is_stored_is_counted_from_the_front(log):
 
 def test_a_log_that_failed_is_tried_once_more_when_the_storage_works_for_another(log):
     """Once, not after every success of another; asking for a write makes it worth another try."""
-    log.want_again()
-    assert not log.wanted
+    log.request_retry()
+    assert not log.dirty
     log.fail(BROKEN)
     asked = []
     for _ in range(3):
-        log.wanted = False
-        log.want_again()
-        asked.append(log.wanted)
-    log.want()
-    log.wanted = False
-    log.want_again()
-    assert ([True, False, False], True) == (asked, log.wanted)
+        log.dirty = False
+        log.request_retry()
+        asked.append(log.dirty)
+    log.request_write()
+    log.dirty = False
+    log.request_retry()
+    assert ([True, False, False], True) == (asked, log.dirty)
 
 
 def test_a_failure_is_kept_and_counted(log):
