@@ -52,18 +52,6 @@ def fixed_text_problem(fixed: int, window: int, threshold: float) -> str | None:
     )
 
 
-def cut_point(history: Sequence[Message], keep_tokens: int, size: MessageSize) -> int:
-    """Where compaction may cut so that the kept tail is sendable and holds the newest user message (semantics 9).
-
-    Never between a call and its result, nor between an input and its skill prompts. The tail has at most
-    ``keep_tokens`` unless the newest turn alone has more. Returns 0 when nothing may go.
-    """
-    cut = segments(history, is_marker)
-    request = segment_at(cut, newest_input(history))
-    first = _first_kept(history, cut, keep_tokens, size)
-    return _worth_cutting(history, min(first, request.start) if request else first)
-
-
 @attrs.frozen
 class Split:
     """History in two: ``old`` is summarised and worth ``replaced_tokens``, ``kept`` goes on word for word.
@@ -77,7 +65,11 @@ class Split:
 
 
 def split_history(history: Sequence[Message], keep_tokens: int, size: MessageSize) -> Split | None:
-    """Cut ``history`` as `cut_point` does, but also within a turn that alone is too long. None: nothing may go."""
+    """Where compaction may cut so that the kept tail is sendable and holds the newest user message (semantics 9).
+
+    Never between a call and its result, nor between an input and its skill prompts; within a turn that alone is too
+    long. The tail has at most ``keep_tokens`` unless its newest segment alone has more. None: nothing may go.
+    """
     cut = segments(history, is_marker)
     request = segment_at(cut, newest_input(history))
     first = _worth_cutting(history, _first_kept(history, cut, keep_tokens, size, request))

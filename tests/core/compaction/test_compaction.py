@@ -12,7 +12,6 @@ from youyou.core.compaction.decisions import (
     CompactionRecord,
     Split,
     compacted,
-    cut_point,
     fixed_text_problem,
     keep_budget,
     needs_compaction,
@@ -103,30 +102,11 @@ def test_a_fifth_of_the_window_is_kept() -> None:
 @pytest.mark.parametrize(
     ("history", "keep", "expected"),
     [
-        ([], 5, 0),
-        (CHAT, 100, 0),
-        (CHAT, 13, 1),
-        (CHAT, 12, 4),
-        (CHAT, 10, 4),
-        (CHAT, 0, 4),
-        ([NEW, *R1, *R2], 2, 0),
-        ([OLD, *R1, NEW], 0, 4),
-        ([SUMMARY, NEW, *R1], 2, 0),
-        ([SUMMARY, SystemMessage(EARLIER_REMOVED), NEW], 0, 0),
-        ([SUMMARY, OLD, NEW], 0, 2),
-        ([*R1, *R2], 0, 3),
-    ],
-)
-def test_the_cut_keeps_the_newest_input_and_whole_rounds(history: list[Message], keep: int, expected: int) -> None:
-    """The tail is what fits, begins at a piece, holds the newest input; a summary alone is not worth summarising."""
-    assert expected == cut_point(history, keep, one)
-
-
-@pytest.mark.parametrize(
-    ("history", "keep", "expected"),
-    [
         ([], 5, None),
         (CHAT, 100, None),
+        ([OLD, *R1, NEW], 0, Split((OLD, *R1), (NEW,), 4)),
+        ([SUMMARY, OLD, NEW], 0, Split((SUMMARY, OLD), (NEW,), 2)),
+        ([SUMMARY, SystemMessage(EARLIER_REMOVED), NEW], 0, None),
         (CHAT, 10, Split((OLD, *R1), (SKILL, NEW, *R2, *R3), 4)),
         (CHAT, 7, Split((OLD, *R1, SKILL, NEW, *R2), (SKILL, NEW, *R3), 9)),
         ([NEW, *R1, *R3], 3, Split((NEW, *R1), (NEW, *R3), 3)),
@@ -170,12 +150,11 @@ def newest(history: Sequence[Message]) -> Message | None:
 @given(histories(), st.integers(0, 600))
 def test_every_split_is_sendable_and_holds_the_newest_input(history: list[Message], keep: int) -> None:
     """Wherever it is cut: pairs intact, the newest user message there, the old part not empty, nothing lost."""
-    cut = cut_point(history, keep, message_tokens)
     split = split_history(history, keep, message_tokens)
+    kept = split.kept if split else history
 
-    for kept in (history[cut:], split.kept if split else history):
-        assert sendability_problem(compacted("summary", kept)) is None
-        assert newest(history) == newest(kept)
+    assert sendability_problem(compacted("summary", kept)) is None
+    assert newest(history) == newest(kept)
     if split:
         assert split.replaced_tokens > 0
         assert tuple(history) == split.old + split.kept[-(len(history) - len(split.old)) :]
