@@ -8,11 +8,10 @@ from pathlib import Path
 
 import attrs
 import pytest
-import youyou
 from youyou import AgentBuilder, AgentConfig, Notices
 from youyou.testing import ScriptedProvider
 
-ROOT = Path(youyou.__file__).parent
+ROOT = Path(__file__).parents[2]
 HAN = re.compile(r"[\u4e00-\u9fff]")
 PLACES = ("docs/**/*.md", "docs/examples/**/*.py", "cli/**/*.py")
 EXAMPLES = [ROOT / "README.md", *(path for place in PLACES for path in sorted(ROOT.glob(place)))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+import sys
 import threading
 import time
 import warnings
@@ -675,6 +676,10 @@ MISTAKES |= {
 }
 
 
+# Where Python itself answers, in the words of 3.11 to 3.13.
+ANSWERED_BY_PYTHON = ("`await turn.cancel()`", "`await turn`", '`turn = session.send_message("Hi")`')
+
+
 def rows() -> dict[str, re.Match[str]]:
     """The lines of the page by their mistake."""
     found = {row["mistake"]: row for row in ROW.finditer(PAGE.read_text(encoding="utf-8"))}
@@ -701,6 +706,8 @@ def made(make: Any) -> str:
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_answered_as_the_page_says(name, monkeypatch):
     """What is read is the page's words, from the beginning; and the page says what to write instead."""
+    if sys.version_info >= (3, 14) and name in ANSWERED_BY_PYTHON:
+        pytest.skip("this Python has other words of its own")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     row = rows()[name]
 

@@ -12,7 +12,7 @@ from youyou import AgentBuilder, AgentConfig, Notices, StorageError, tool
 from youyou.testing import InMemorySessionStorage, ScriptedProvider, call, calls, say
 
 PACKAGE = Path(youyou.__file__).parent
-PAGE = PACKAGE / "docs" / "howto" / "logging.md"
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "logging.md"
 
 
 async def talks(*rounds, tools=(), storage=None, times=1, **fields):
