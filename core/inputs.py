@@ -29,6 +29,7 @@ from ..messages.content import (
 )
 from ..messages.errors import ContentNotSupported, InvalidInput, SkillNotFound
 from ..messages.plain import plain_text
+from ..messages.text import safe_repr
 from .history.tokens import LOWEST_RATIO, estimate_text
 from .ports.protocols import ModelInfo
 from .prompts.skills import SkillDefinition, skills_in
@@ -47,6 +48,10 @@ def check_input(value: object, model: ModelInfo, skills: Mapping[str, SkillDefin
         SkillNotFound: it names a skill that is not registered.
     """
     user_input = _as_input(value)
+    for name in ("content", "skills"):
+        # Past its constructor it may hold anything.
+        if not isinstance(field := getattr(user_input, name), tuple):
+            raise InvalidInput(f"UserInput.{name} is a {type(field).__name__}; {_PASS}")
     checked = [_check_block(block, model) for block in user_input.content]
     # Providers refuse a message with a blank text block, even next to an image.
     content = [block for block in checked if not (isinstance(block, TextBlock) and not block.text.strip())]
@@ -80,7 +85,7 @@ def check_grace(grace: object) -> float | None:
         return None
     # True is an int, and NaN compares false with everything: a deadline of NaN would never come.
     if isinstance(grace, bool) or not isinstance(grace, int | float) or math.isnan(grace):
-        raise InvalidInput(f"grace={grace!r}; pass seconds as a number (0 cuts at once), or None for no cut")
+        raise InvalidInput(f"grace={safe_repr(grace)}; pass seconds as a number (0 cuts at once), or None for no cut")
     return float(grace)
 
 
@@ -120,8 +125,9 @@ def _text(block: ContentBlock, field: str) -> str:
 
 
 def _check_image(image: ImageBlock, model: ModelInfo) -> ImageBlock:
-    if image.media_type not in IMAGE_TYPES:
-        raise InvalidInput(f"an image is {image.media_type!r}; its media_type must be one of {', '.join(IMAGE_TYPES)}")
+    if not isinstance(image.media_type, str) or image.media_type not in IMAGE_TYPES:
+        shown = safe_repr(image.media_type)
+        raise InvalidInput(f"an image is {shown}; its media_type must be one of {', '.join(IMAGE_TYPES)}")
     if not isinstance(image.data, str):
         raise InvalidInput(f"ImageBlock.data is a {type(image.data).__name__}; pass base64 text")
     _check_base64(image.data)
@@ -149,4 +155,4 @@ def _check_skills(names: Iterable[object], skills: Mapping[str, SkillDefinition]
     for name in names:
         if not isinstance(name, str) or name not in skills:
             known = ", ".join(skills) or "none"
-            raise SkillNotFound(f"no skill {name!r}; registered: {known}.")
+            raise SkillNotFound(f"no skill {safe_repr(name)}; registered: {known}.")

@@ -126,6 +126,15 @@ def truncate(text: str, notice: str, limit_bytes: int = MEBIBYTE) -> str:
     return encoded[:limit_bytes].decode(errors="ignore") + notice
 
 
+def safe_repr(value: object) -> str:
+    """``value`` as `repr` shows it, shortened; its class where that cannot be had. Never raises."""
+    try:
+        return _shorten(clean_text(str.__str__(repr(value))))
+    except BaseException:  # noqa: ASYNC103  sync: no cancellation passes here
+        name: str = type.__dict__["__name__"].__get__(type(value))
+        return f"a {name}"  # noqa: ASYNC104  the same
+
+
 def safe_str(error: BaseException) -> str:
     """``error`` in one readable piece: its type, its message shortened, and for a group its first members.
 

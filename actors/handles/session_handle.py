@@ -23,6 +23,7 @@ from ...messages.events import OutputT
 from ...messages.history import Message
 from ...messages.misuse import misused
 from ...messages.plain import plain_text
+from ...messages.text import safe_repr
 from ..session.requests import CloseSession, OpenedSession, SetTitle, StartTurn
 from ..session.runtime import Runtime
 from ..shared.deadlock import check_run, refuse_waiting
@@ -193,7 +194,7 @@ class Session(Generic[OutputT]):
             InvalidInput: the title is not text, or blank.
         """
         if not isinstance(title, str) or not title.strip():
-            raise InvalidInput(f"a title must be a non-blank text, got {title!r}")
+            raise InvalidInput(f"a title must be a non-blank text, got {safe_repr(title)}")
         self._check_open()
         try:
             mark: int = await ask(self._opened.mailbox, lambda reply: SetTitle(plain_text(title), reply))

@@ -18,8 +18,9 @@ from ...messages.text import clean_text
 MAX_ITEMS = 50
 MAX_CONTENT = 4_000
 _MAX_TAGS = 10
-_MAX_TRIES = 200
-_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_MOST_SCANNED = 4
+"""How often an answer may be gone over, at most: a try that fails may have scanned to the end."""
+_THINKING = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _BEGIN = re.compile(r'\[\s*(?:\{\s*"|\])|\{\s*"')
 
 
@@ -42,7 +43,7 @@ class Extraction:
 
 def parse_answer(text: str) -> Extraction:
     """The notes in ``text``: a JSON array of objects, with prose or fences around it. At most 50, each checked."""
-    answers = list(_arrays(_THINKING.sub("", text)))
+    answers = list(_arrays(_without_thoughts(text)))
     if not answers:
         return Extraction(problem="the answer holds no JSON array of notes")
     # The last one that holds something: models first think aloud, with examples, and then answer.
@@ -53,18 +54,33 @@ def parse_answer(text: str) -> Extraction:
     return Extraction(items)
 
 
+def _without_thoughts(text: str) -> str:
+    """``text`` without what stands between thinking tags. One pass: a tag that is never closed takes nothing away."""
+    parts: list[str] = []
+    done, opened = 0, -1
+    for tag in _THINKING.finditer(text):
+        if not tag[1]:
+            opened = tag.start() if opened < 0 else opened
+        elif opened >= 0:
+            parts.append(text[done:opened])
+            done, opened = tag.end(), -1
+    return "".join([*parts, text[done:]])
+
+
 def _arrays(text: str) -> Iterator[list[Any]]:
     """Every array of notes that ``text`` holds, outermost only."""
     broken = False
-    position = 0
-    # Bounded: each try may scan to the end of the text.
-    for _ in range(_MAX_TRIES):
+    position = scanned = 0
+    while scanned <= _MOST_SCANNED * len(text):
         if (begin := _BEGIN.search(text, position)) is None:
             return
+        start = begin.start()
         try:
-            value, position = json.JSONDecoder().raw_decode(text, begin.start())
-        except (ValueError, RecursionError):
-            broken, position = True, begin.start() + 1
+            value, position = json.JSONDecoder().raw_decode(text, start)
+            scanned += position - start
+        except (ValueError, RecursionError) as error:
+            broken, position = True, start + 1
+            scanned += (error.pos if isinstance(error, json.JSONDecodeError) else len(text)) - start
             continue
         # An object inside an array that did not parse is a piece of an answer, not an answer.
         if isinstance(value, list) or not broken:

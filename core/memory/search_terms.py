@@ -27,10 +27,20 @@ _ACCENTS = re.compile(
 )
 
 
+# Marks are put into order by comparing each with those before it, so a long run of them costs its square. A text is
+# therefore folded in pieces, and no piece begins with a mark that belongs to the letter before it, unless there are
+# more than any writing has.
+_PIECES = re.compile("[\\s\\S]{1,256}[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u0670\u3099\u309a]{0,30}")
+
+
 def fold(text: str) -> str:
     """``text`` without differences of case, width and accents."""
     if text.isascii():
         return text.lower()
+    return "".join(map(_folded, _PIECES.findall(text)))
+
+
+def _folded(text: str) -> str:
     bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
     return unicodedata.normalize("NFKC", bare).casefold()
 

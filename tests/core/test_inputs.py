@@ -8,7 +8,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from youyou.core.inputs import check_input
+from youyou.core.inputs import check_grace, check_input
 from youyou.core.ports.protocols import ModelCapabilities, ModelInfo
 from youyou.core.prompts.skills import SkillDefinition
 from youyou.messages.content import MAX_IMAGE_BYTES, FileBlock, ImageBlock, ReasoningBlock, TextBlock, UserInput
@@ -186,3 +186,38 @@ def test_any_value_is_either_an_input_or_an_error_of_ours(value):
         assert check(value).content
     except AgentError as error:
         assert error.message
+
+
+class Hostile:
+    """Cannot be shown or compared."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("no comparison")
+
+
+@pytest.mark.parametrize("odd", [None, 7, Hostile(), 10**5000, "x", [[0]] * 3], ids=lambda odd: type(odd).__name__)
+@pytest.mark.parametrize("field", ["content", "skills"])
+def test_an_input_with_an_odd_field_is_refused_in_words(odd: object, field: str) -> None:
+    """Also one that was changed past its constructor, whatever it holds and however that behaves."""
+    user_input = UserInput("x")
+    object.__setattr__(user_input, field, odd)
+
+    with pytest.raises(InvalidInput, match=f"UserInput.{field} is a "):
+        check_input(user_input, ModelInfo("m", "M", 1_000), {})
+
+
+@pytest.mark.parametrize("odd", [Hostile(), 10**5000, Hostile], ids=["hostile", "huge", "class"])
+def test_what_cannot_be_shown_is_named_by_its_class(odd: object) -> None:
+    """In a message about it nothing of it is run."""
+    image = ImageBlock("aGk=", "image/png")
+    object.__setattr__(image, "media_type", odd)
+
+    with pytest.raises(InvalidInput, match=r"an image is .*; its media_type must be one of"):
+        check_input(image, ModelInfo("m", "M", 1_000), {})
+    with pytest.raises(InvalidInput):
+        check_grace(odd if isinstance(odd, Hostile) else Hostile())
