@@ -2,6 +2,7 @@
 
     python benchmarks/determinism.py digest                          # one process: prints the digest of 200 runs
     python benchmarks/determinism.py matrix DIR PYTHON [PYTHON...]   # makes environments in DIR and compares
+    RUNS=20 python benchmarks/determinism.py ...                     # a tenth of it
 
 The digest covers every step of every run: task, place, virtual time, what arrived where, and what went wrong.
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TRIOS = ("trio==0.32.0", "trio")
 SEEDS = ("0", "1", "2", "random")
-RUNS = 200
+RUNS = int(os.environ.get("RUNS", "200"))
 
 
 def attempts() -> Iterator[object]:
@@ -46,8 +47,10 @@ def attempts() -> Iterator[object]:
 
 
 async def nasty(sim) -> None:  # type: ignore[no-untyped-def]  # the package is imported in the environments only
-    """Equal deadlines, locks, a limiter, channels, sets of strings, threads, generators, shielded clean-up, groups."""
+    """Equal deadlines, locks, a limiter, channels, sets of strings, threads that call back, sockets, files."""
     import trio
+
+    disk, _ = sim.disk(), sim.network()
 
     class Port:
         async def ask(self, what: str) -> str:
@@ -89,8 +92,35 @@ async def nasty(sim) -> None:  # type: ignore[no-untyped-def]  # the package is 
                     async for _ in numbers:
                         sim.note(what)
 
+    async def echo(stream: trio.SocketStream) -> None:
+        async with stream:
+            async for data in stream:
+                await stream.send_all(data[::-1])
+
+    async def journal(line: str) -> None:
+        async with await trio.open_file(disk.path / "journal", "a") as file:
+            await file.write(line)
+            await file.flush()
+            await trio.to_thread.run_sync(os.fsync, file.fileno())
+
+    async def client(number: int) -> None:
+        async with await trio.open_tcp_stream("localhost", 80) as stream:
+            for length in range(1, 3):
+                await stream.send_all(b"ab" * number * length)
+                answer = await stream.receive_some(number + 1)
+                await trio.to_thread.run_sync(trio.from_thread.run, journal, f"{number} {answer!r}\n")
+
+    async def clients() -> None:
+        async with trio.open_nursery() as serving:
+            await serving.start(trio.serve_tcp, echo, 80)
+            async with trio.open_nursery() as asking:
+                for number in range(1, 4):
+                    asking.start_soon(client, number)
+            serving.cancel_scope.cancel()
+
     async with trio.open_nursery() as nursery:
         nursery.start_soon(reader)
+        nursery.start_soon(clients)
         with send:
             for name in sorted(names):
                 nursery.start_soon(worker, name, send.clone())

@@ -433,6 +433,9 @@ class Control(trio.abc.Instrument):
         self.run.actions.remove(number)
 
     def _register(self, task: Task, name: str) -> None:
+        if "0x" in name:
+            # A task that runs an object's call is named by its address, which is another one in each run.
+            name = _ADDRESS.sub("0x…", name)
         count = self._counts[name] = self._counts.get(name, 0) + 1
         nursery = task.parent_nursery
         parent = self.tasks.get(nursery.parent_task) if nursery is not None else None

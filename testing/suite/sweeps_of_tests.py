@@ -115,6 +115,8 @@ class SweepsOfTests:
         if report.baseline.violations:
             first = report.baseline.violations[0]
             raise NotSwept(f"its undisturbed run in the simulation fails ({first.kind}: {first.message[:80]})")
+        if not report.ok and not report.failures:
+            raise NotSwept("it waits for nothing that a cancellation would stop")
         return report
 
     def _write_page(self, item: pytest.Function, report: Report) -> None:

@@ -350,3 +350,21 @@ def test_a_signal_from_outside_still_ends_the_process():
     done = subprocess.run([sys.executable, "-c", OUTSIDE], capture_output=True, text=True, timeout=120)
 
     assert -signal.SIGTERM == done.returncode, done.stderr
+
+
+class Framework:
+    """An object without a name that tasks run, as frameworks have them."""
+
+    async def __call__(self) -> None:
+        await trio.sleep(1)
+
+
+def test_a_task_that_is_named_by_an_address_is_the_same_in_every_run():
+    """Its object is another one each time."""
+
+    async def scenario(sim: Simulation) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(Framework())
+            nursery.start_soon(Framework(), name=repr(object()))
+
+    sweep(scenario).assert_ok()

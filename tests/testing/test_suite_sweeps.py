@@ -256,3 +256,16 @@ def test_tests_of_anyio_are_swept_where_trio_is_their_backend(pytester):
     result.assert_outcomes(passed=5, failed=1)
     assert summary(result)[0].startswith("tests swept: 2 ")
     assert "not swept: 1, because anyio runs its async fixtures" in summary(result)
+
+
+def test_a_test_that_waits_for_nothing_is_left_out(suite):
+    """Nothing was shown about it, which is not its fault."""
+    suite.makepyfile(
+        """
+        async def test_at_once():
+            assert 1
+        """
+    )
+    result = swept(suite)
+    result.assert_outcomes(passed=1)
+    assert "not swept: 1, because it waits for nothing that a cancellation would stop" in summary(result)
