@@ -33,6 +33,7 @@ from ..messages.events import (
     AgentEvent,
     ContextCompacted,
     ErrorEvent,
+    OutputRejected,
     RetryScheduled,
     ToolOutput,
     TurnCancelled,
@@ -56,7 +57,7 @@ class _Session(Protocol):
     def id(self) -> str:
         """Its id."""
 
-    async def send_message(self, input: UserInput | Content, *, queue: bool = False) -> Any:
+    async def send_message(self, input: UserInput | Content, *, output: Any = None, queue: bool = False) -> Any:
         """Start a turn."""
 
 
@@ -92,13 +93,15 @@ class Tracing:
         self._content = content
         self._turns: dict[str, Any] = {}
 
-    def turn(self, session: _Session, input: UserInput | Content, *, queue: bool = False) -> TracedTurn:
+    def turn(
+        self, session: _Session, input: UserInput | Content, *, output: Any = None, queue: bool = False
+    ) -> TracedTurn:
         """A turn with its span: ``async with tracing.turn(session, "hello") as turn``.
 
         Sends the message on the way in; the span is the parent of all that the turn sets off, and ends when the block
         is left.
         """
-        return TracedTurn(self, session, input, queue)
+        return TracedTurn(self, session, input, output, queue)
 
     def provider(self, provider: ModelProvider) -> ModelProvider:
         """``provider`` with a span ``chat MODEL`` for each request, those of compaction and memories included."""
@@ -186,10 +189,13 @@ class TracedTurn:
     `youyou.RunningTurn`.
     """
 
-    def __init__(self, tracing: Tracing, session: _Session, input: UserInput | Content, queue: bool) -> None:
+    def __init__(
+        self, tracing: Tracing, session: _Session, input: UserInput | Content, output: Any, queue: bool
+    ) -> None:
         self._tracing = tracing
         self._session = session
         self._input = input
+        self._output = output
         self._queue = queue
         self._turn: Any = None
         self._span: Any = None
@@ -213,7 +219,7 @@ class TracedTurn:
         # The runtime copies the context of the task that sends: from here the span reaches every part of the turn.
         self._token = context.attach(tracing._trace.set_span_in_context(self._span))
         try:
-            self._turn = await self._session.send_message(self._input, queue=self._queue)
+            self._turn = await self._session.send_message(self._input, output=self._output, queue=self._queue)
         except BaseException as error:
             tracing._raised(self._span, error)
             self._end()
@@ -272,6 +278,9 @@ class TracedTurn:
             case RetryScheduled(attempt=attempt, delay_ms=delay, error=error):
                 retry = {"youyou.attempt": attempt, "youyou.delay_ms": delay, "error.type": str(error.code)}
                 self._span.add_event("retry", retry)
+            case OutputRejected(attempt=attempt):
+                # Without the problems: names of fields in them are content.
+                self._span.add_event("output rejected", {"youyou.attempt": attempt})
             case ErrorEvent(error=error):
                 self._span.add_event("error", {"error.type": str(error.code)})
             case TurnCancelled(reason=reason):

@@ -119,6 +119,23 @@ def builder(tracing: Tracing, *rounds: Any, tools: Any = (), **settings: Any) ->
     return made
 
 
+async def test_a_rejected_answer_is_an_event_of_the_turn(spans: Spans, tracing: Tracing, autojump_clock: Any) -> None:
+    """What the answer must be is handed on; what it says is not in the span."""
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    made = builder(tracing, say('{"city": 7}'), say('{"city": "Oslo"}'))
+    async with (
+        made.build() as agent,
+        agent.new_session() as session,
+        tracing.turn(session, "where?", output=schema) as turn,
+    ):
+        async for _ in turn:
+            pass
+        assert {"city": "Oslo"} == (await turn.result()).output
+
+    (root,) = [span for span in spans.ended if span.parent is None]
+    assert [("output rejected", {"youyou.attempt": 1})] == [(e.name, dict(e.attributes)) for e in root.events]
+
+
 async def test_a_turn_is_one_tree(spans: Spans, tracing: Tracing, autojump_clock: Any) -> None:
     """Requests, a retry, tools in tasks, threads and objects, and the storage are all below the turn."""
     current.clear()
