@@ -112,8 +112,8 @@ class SweepsOfTests:
             if again.failures:
                 return again
         report = sweep(scenario, cancel=TARGET, budget=self._budget)
-        if report.baseline.violations:
-            first = report.baseline.violations[0]
+        if report.baseline.failures:
+            first = report.baseline.failures[0]
             raise NotSwept(f"its undisturbed run in the simulation fails ({first.kind}: {first.message[:80]})")
         if not report.ok and not report.failures:
             raise NotSwept("it waits for nothing that a cancellation would stop")

@@ -269,3 +269,22 @@ def test_a_test_that_waits_for_nothing_is_left_out(suite):
     result = swept(suite)
     result.assert_outcomes(passed=1)
     assert "not swept: 1, because it waits for nothing that a cancellation would stop" in summary(result)
+
+
+def test_a_mere_note_about_the_plain_run_leaves_no_test_out(suite):
+    """A cancellation that it swallows by itself is worth a note, and the sweep goes on."""
+    suite.makepyfile(
+        """
+        import trio
+
+        async def test_swallows():
+            with trio.move_on_after(1):
+                try:
+                    await trio.sleep(5)
+                except trio.Cancelled:
+                    pass
+            await trio.sleep(1)
+        """
+    )
+    result = swept(suite)
+    assert summary(result)[0].startswith("tests swept: 1 ")
