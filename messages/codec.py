@@ -59,12 +59,14 @@ def _outputs(cls: Any) -> dict[str, Any]:
 
 @converter.register_unstructure_hook_factory(_is_attrs)
 def _unstructure_tagged(cls: Any) -> Callable[[Any], Any]:
+    # On every value, not only where a union needs it: what is a union tomorrow can then be read from the logs of today.
     fields = make_dict_unstructure_fn(cls, converter, **_private(cls), **_outputs(cls))
     return lambda value: {"type": cls.__name__, **fields(value)}
 
 
 @converter.register_structure_hook_factory(_is_attrs)
 def _structure_lenient(cls: Any) -> Callable[[Any, Any], Any]:
+    # Said outright: a log that a newer version has written holds fields that this one does not know.
     return make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=False, **_private(cls))
 
 
@@ -106,11 +108,13 @@ def _is_output(cls: Any) -> bool:
 
 def _plain_output(value: Any) -> Any:
     """JSON data of a value of the host's class, without the tag that youyou's own classes have."""
+    # Keys as text: JSON has no others, and a host may well use an enum or a number.
     return msgspec.to_builtins(value, str_keys=True)
 
 
 @converter.register_structure_hook_factory(_is_output)
 def _structure_output(_: Any) -> Callable[[Any, Any], Any]:
+    # The host's class is not known here: a reader of a log gets the data, read-only like all else.
     return lambda data, _: freeze(data)
 
 

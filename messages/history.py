@@ -51,6 +51,8 @@ class ToolOutcome(StrEnum):
     UNKNOWN = "unknown"
 
 
+# Frozen and compared by value: one object is in history, in the log and in events at the same time, and a storage tells
+# its own writer from another one by comparing what is stored with what is sent.
 @attrs.frozen
 class UserMessage:
     """What the user said."""
@@ -99,6 +101,8 @@ class AssistantMessage:
         return self.provider_data is None and all(map(_is_blank, self.content))
 
 
+# A message of its own, not a block of the assistant's: a call whose response broke off needs its one result all the
+# same, and is told apart from the text that was said with it by nothing but its place.
 @attrs.frozen
 class ToolCall:
     """A call that the model asks for. ``raw_arguments`` is its text where that was not JSON object (semantics 8)."""
@@ -119,6 +123,7 @@ class ToolCall:
     """JSON data that the provider needs back with this call, never read by the runtime. None: nothing."""
 
 
+# No name of the tool and no arguments: they are the call's, and two copies could disagree after a hook changed one.
 @attrs.frozen
 class ToolResult:
     """The one answer to a call."""
@@ -136,6 +141,8 @@ class ToolResult:
         return self.outcome is not ToolOutcome.OK
 
 
+# In history and not in the system prompt: what is said there once would be said in each later request, and a prompt
+# that changes makes the caches of providers useless.
 @attrs.frozen
 class SystemMessage:
     """A note of the runtime or a skill's prompt, at its place in the conversation."""

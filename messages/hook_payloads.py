@@ -117,6 +117,8 @@ class BeforeCompact(_Payload):
 HookEvent: TypeAlias = SessionStart | SessionEnd | TurnStart | TurnEnd | BeforeToolUse | AfterToolUse | BeforeCompact
 
 
+# Classes and not flags or exceptions: a checker then says which answer lacks what, and a handler that raises is told
+# from one that refuses.
 @attrs.frozen
 class Continue:
     """Go on, nothing changed. Returning None means the same."""

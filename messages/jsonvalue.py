@@ -78,6 +78,7 @@ def freeze(value: Any, _room: int = DEEPEST) -> Any:
 
 def thaw(value: Any) -> Any:
     """An ordinary, private copy of ``value``, all the way down."""
+    # A copy of what is not frozen, too: the caller may change what it gets, and somebody else may hold the original.
     if isinstance(value, (dict, Mapping)):
         return {key: thaw(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -77,6 +77,7 @@ class InMemorySessionStorage:
             SessionNotFound: the session is not stored, and the batch does not begin it.
             StorageError: the numbers leave a gap.
         """
+        # Taken before the wait: the caller owns the sequence and may go on filling it.
         batch = tuple(events)
         await _pass(self.delay)
         new = new_events(session_id, self._sessions.get(session_id, ()), batch)

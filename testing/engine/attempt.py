@@ -230,7 +230,6 @@ class Run:
     """Virtual time at the end."""
     shutdown: float | None = None
     """Virtual seconds from the first injection until the target had ended; infinite if it never did."""
-    shutdown_steps: int | None = None
     notes: list[tuple[int, str]] = attrs.field(factory=list)
     outcome: BaseException | None = None
     """What pytest was told from inside: that the test is skipped, say."""

@@ -54,6 +54,8 @@ class Recorded:
         """Repeat what was chosen, as far as it fits."""
         if number > self._last:
             return self.then.pick(number, options, keys)
+        # The program may have changed since the token was made: an option that is gone must not end the replay, and
+        # whether it still shows the failure is seen at its end.
         return min(self.deviations.get(number, 0), options - 1)
 
 
@@ -73,6 +75,8 @@ class Walk:
     def pick(self, number: int, options: int, keys: list[int] | None) -> int:
         """Throw the rng."""
         value = self._random.randrange(options)
+        # Late answers and the like are rarer in some runs than in others: where all are late, few orders of tasks are
+        # seen.
         if keys is None and self._random.random() < self._calm:
             value = 0
         return 0 if self.limit is not None and number >= self.limit else value
@@ -103,6 +107,7 @@ class PartialOrder:
             if key not in self._ranks:
                 self._ranks[key] = self._random.random()
         best = max(keys, key=self._ranks.__getitem__)
+        # Its next event gets a rank of its own: with one for the whole task, this would be priorities without a change.
         del self._ranks[best]
         return keys.index(best)
 
@@ -138,6 +143,7 @@ class Priorities:
                 self._ranks[key] = self._random.random()
         best = max(keys, key=self._ranks.__getitem__)
         if number in self._changes:
+            # Below every task that kept its rank, and in random order among those that lost theirs.
             self._ranks[best] = -self._random.random()
             best = max(keys, key=self._ranks.__getitem__)
         return keys.index(best) if self._within(number) else 0
@@ -180,6 +186,7 @@ class Choices:
             if self.noting:
                 self.options.extend(range(len(keys), 1, -1))
             return list(range(len(keys)))
+        # One decision for each place, not one for the whole permutation: shrinking can then put single tasks back.
         left = list(range(len(keys)))
         order = []
         while len(left) > 1:

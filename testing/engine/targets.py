@@ -144,5 +144,4 @@ class Targets:
     def _shut(self, started: float) -> None:
         if self.run.shutdown is None and self.run.fired_at and self.control.stopped is None:
             self.run.shutdown = max(0.0, self.control.now - started)
-            self.run.shutdown_steps = self.control.step - self.run.fired_at[0][0]
             self.shut_down(self.run.shutdown)
