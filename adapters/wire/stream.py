@@ -137,6 +137,11 @@ class SdkStream:
         except StopAsyncIteration:
             self._take(self._body.finish())
             self._end(marked=False)
+        except Exception:
+            # A connection that breaks behind a declared end takes nothing from the answer.
+            if not self._translator.declared:
+                raise
+            self._end(marked=False)
         else:
             self._take(self._body.feed(chunk))
 

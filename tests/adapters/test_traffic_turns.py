@@ -392,7 +392,7 @@ def own_provider(dialect: Dialect, server: Any) -> Any:
     return OpenAIProvider(["m1"], base_url=f"{server.url}/v1", api_key="sesame", api=dialect.name)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("follows", ["silence", "comments", "pings", "the end of the body"])
+@pytest.mark.parametrize("follows", ["silence", "comments", "pings", "the end of the body", "a break"])
 async def test_a_declared_end_does_not_wait_for_its_mark(
     server: Any, provider: Any, dialect: Dialect, waiting_is_over: Any, follows: str
 ) -> None:
@@ -400,7 +400,8 @@ async def test_a_declared_end_does_not_wait_for_its_mark(
     said = dialect.parts(Say("A whole answer."))
     noise = {"comments": [": ping\n\n"] * 9, "pings": [dialect.noise] * 9}.get(follows, [])
     paced = server.paced([*said, dialect.end(), *noise], seconds=0.3)
-    server.replies.append(paced if follows == "the end of the body" else paced.then("stall"))
+    last = {"the end of the body": (), "a break": ("cut",)}.get(follows, ("stall",))
+    server.replies.append(paced.then(*last))
     began = trio.current_time()
     async with session_of(provider, stream_idle_timeout_ms=30_000) as session:
         _, result = await ask(session)
