@@ -81,9 +81,11 @@ class ApiServer:
         """Queue an answer in pieces of ``size`` bytes."""
         self.say(*cut(events, size), status=status, **headers)
 
-    def paced(self, events: Iterable[str], *, seconds: float, **headers: str) -> Reply:
-        """An answer with a pause before each of its events."""
-        pieces = [piece for event in events for piece in (seconds, event.encode())]
+    def paced(self, events: Iterable[str], *, seconds: float, last: int = 1_000, **headers: str) -> Reply:
+        """An answer with a pause before each of its ``last`` events."""
+        told = list(events)
+        pauses = [()] * (len(told) - last) + [(seconds,)] * min(last, len(told))
+        pieces = [piece for pause, event in zip(pauses, told, strict=True) for piece in (*pause, event.encode())]
         return Reply(pieces, headers={name.replace("_", "-"): text for name, text in headers.items()})
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -240,4 +242,4 @@ def sizes(request: pytest.FixtureRequest) -> tuple[int, ...]:
 def waiting_is_over() -> trio.testing.MockClock:
     """A clock that jumps when nothing moves any more, on the wire either."""
     # What one socket of this process sends, the other one has at once; the cushion is for a machine that is busy.
-    return trio.testing.MockClock(autojump_threshold=0.02)
+    return trio.testing.MockClock(autojump_threshold=0.05)

@@ -225,12 +225,12 @@ async def test_a_call_that_is_written_slowly_is_not_silence(
     """Each piece comes in time and all of them long after the limit; the host sees them, under the id of the call."""
     written = Call("c", "act", '{"a":"', "x", "x", "x", '"}')
     server.stream(dialect.answer(OK))
-    server.replies.insert(0, server.paced(dialect.answer(written), seconds=0.9))
+    server.replies.insert(0, server.paced(dialect.answer(written), seconds=0.9, last=6))
     began = trio.current_time()
     async with session_of(provider, stream_idle_timeout_ms=2_000) as session:
         events, result = await ask(session)
     assert (result.status, RAN, result.error) == (y.TurnStatus.COMPLETED, ["xxx"], None)
-    assert trio.current_time() - began > 5
+    assert trio.current_time() - began > 4
     (start,) = [event for event in events if isinstance(event, y.ToolCallStart)]
     pieces = [event for event in events if isinstance(event, y.ToolCallDelta)]
     assert '{"a":"xxx"}' == "".join(piece.text for piece in pieces)
@@ -250,7 +250,7 @@ async def test_hidden_thoughts_are_not_silence(
         * 3,
     }[dialect.name]
     start, *rest = dialect.answer(OK)
-    server.replies.append(server.paced([*hidden, *hidden, start, *rest], seconds=0.6))
+    server.replies.append(server.paced(hidden, seconds=1.5).then(*map(str.encode, [start, *rest])))
     async with session_of(provider, stream_idle_timeout_ms=2_000) as session:
         _, result = await ask(session)
     assert (y.TurnStatus.COMPLETED, "ok") == (result.status, result.text)
@@ -398,8 +398,8 @@ async def test_a_declared_end_does_not_wait_for_its_mark(
 ) -> None:
     """Whatever follows in its place: the answer is whole a second later."""
     said = dialect.parts(Say("A whole answer."))
-    noise = {"comments": [": ping\n\n"] * 9, "pings": [dialect.noise] * 9}.get(follows, [])
-    paced = server.paced([*said, dialect.end(), *noise], seconds=0.3)
+    noise = {"comments": [": ping\n\n"] * 6, "pings": [dialect.noise] * 6}.get(follows, [])
+    paced = server.paced([*said, dialect.end(), *noise], seconds=0.3, last=len(noise))
     last = {"the end of the body": (), "a break": ("cut",)}.get(follows, ("stall",))
     server.replies.append(paced.then(*last))
     began = trio.current_time()
