@@ -21,6 +21,8 @@ import re
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -149,15 +151,17 @@ class Tap:
         """Those of the provider behind it."""
         return self.inner.models()
 
-    async def chat(self, request: Any) -> Any:
+    @asynccontextmanager
+    async def chat(self, request: Any) -> AsyncIterator[Any]:
         """The events of the provider behind it, noted."""
         self.requests += 1
-        first = self.requests == 1
         async with self.inner.chat(request) as stream:
-            async for event in stream:
-                if first:
-                    self.told.append(event)
-                yield event
+            yield self._noted(stream) if self.requests == 1 else stream
+
+    async def _noted(self, stream: Any) -> AsyncIterator[Any]:
+        async for event in stream:
+            self.told.append(event)
+            yield event
 
 
 @attrs.frozen
