@@ -1,4 +1,4 @@
-"""The span of a request to a real server says what it cost and how it ended, whoever reads the answer."""
+"""The span of a request to a real server says what it cost and how it ended, no matter who reads the answer."""
 
 from __future__ import annotations
 
