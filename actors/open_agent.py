@@ -125,4 +125,4 @@ class AgentBlock(AbstractAsyncContextManager[Agent]):
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        return await self._block.__aexit__(kind, exc, traceback)
+        return await self._block.__aexit__(kind, exc, traceback)  # noqa: ASYNC102  it bounds itself

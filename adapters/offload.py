@@ -119,6 +119,7 @@ class Offload:
 
     async def _read(self, input: ToolInput) -> ToolOutput:
         id, start = input.arguments["id"], input.arguments.get("start", 0)
+        await trio.lowlevel.checkpoint()
         # Never a path: a model says what a web page told it to say.
         if not _ID.fullmatch(id):
             return ToolOutput(f"{id!r} is not the id of an output; an id has 32 hexadecimal digits", is_error=True)

@@ -71,7 +71,7 @@ async def answer_of(ref: Any, host: Host, session_id: str, after: int = 0, secon
         )
     if answer.error is not None:
         raise answer.error
-    return answer.value
+    return answer.value  # noqa: ASYNC910  waiting for it was one
 
 
 async def call(host: Host, session_id: str, method: str, *args: object, after: int = 0, seconds: float) -> Any:

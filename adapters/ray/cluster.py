@@ -145,27 +145,30 @@ class Cluster:
 
     async def _add_host(self) -> None:
         """Start a process, and have it watched. Where a node dies under it, another one is tried."""
-        for left in reversed(range(_TRIES)):
+        failure: Exception | None = None
+        for _ in range(_TRIES):
             host = await self._place()
+            started = False
             try:
-                with trio.fail_after(_START_SECONDS):
+                with trio.move_on_after(_START_SECONDS):
                     await result_of(host.actor.pid.remote())
-            except BaseException as error:
-                self._on_node[host.node] -= 1
-                require_ray().kill(host.actor)
-                if isinstance(error, trio.TooSlowError):
-                    raise InvalidConfig(f"a host process did not start within {_START_SECONDS:g} s") from None
-                if not isinstance(error, require_ray().exceptions.RayActorError):
-                    raise
-                if (own := _own_error(error)) is not None:
-                    raise own from error
-                if not left:
-                    said = " ".join(str(error).split())[-1_000:]
-                    raise InvalidConfig(f"a host process could not be started: {said}") from error
-            else:
+                    started = True
+            except require_ray().exceptions.RayActorError as error:
+                failure = error
+            finally:
+                if not started:
+                    self._on_node[host.node] -= 1
+                    require_ray().kill(host.actor)
+            if started:
                 self._hosts.append(host)
                 self._background.start_soon(self._watch, host)
                 return
+            if failure is None:
+                raise InvalidConfig(f"a host process did not start within {_START_SECONDS:g} s")
+            if (own := _own_error(failure)) is not None:
+                raise own from failure
+        said = " ".join(str(failure).split())[-1_000:]
+        raise InvalidConfig(f"a host process could not be started: {said}") from failure
 
     async def _place(self) -> Host:
         """Have Ray begin a process on the node that has the fewest of ours."""
@@ -264,14 +267,15 @@ class Cluster:
             host = await self._least_loaded()
             try:
                 return await self._open(host, session_id, memory_namespace, None, steal)
-            except SessionTaken as taken:
-                owner = await self._find(taken.address)
-                if owner is None:
-                    if not taken.address.startswith(address_of("")):
-                        raise
-                    # Its process is gone: no claim need run out.
-                    return await self._open(host, session_id, memory_namespace, None, True)
-                pause = min((taken.retry_after_ms or 0) / 1000 + 0.1, self._patience)
+            except SessionTaken as error:
+                if not error.address.startswith(address_of("")):
+                    raise
+                taken = error
+            owner = await self._find(taken.address)
+            if owner is None:
+                # Its process is gone: no claim need run out.
+                return await self._open(host, session_id, memory_namespace, None, True)
+            pause = min((taken.retry_after_ms or 0) / 1000 + 0.1, self._patience)
             with contextlib.suppress(HostLost, SessionTaken):
                 with trio.move_on_after(pause):
                     return await self._open(owner, session_id, memory_namespace, None, False)
@@ -318,7 +322,7 @@ class Cluster:
         await trio.lowlevel.checkpoint()
         loads: list[tuple[int, int, Host]] = []
 
-        async def ask(number: int, host: Host) -> None:
+        async def ask(number: int, host: Host) -> None:  # noqa: ASYNC910  a call is one
             with contextlib.suppress(AgentError), trio.move_on_after(_LOAD_SECONDS):
                 loads.append((await call(host, "", "load", seconds=self._patience), number, host))
 
@@ -349,7 +353,7 @@ class Cluster:
         grace = check_grace(grace)
         self._draining = True
 
-        async def end(host: Host) -> None:
+        async def end(host: Host) -> None:  # noqa: ASYNC910  a call is one
             with contextlib.suppress(AgentError):
                 await call(host, "", "drain", grace, seconds=float("inf"))
 

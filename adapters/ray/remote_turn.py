@@ -81,7 +81,7 @@ class RemoteTurn:
         if self._over and not self._events:
             # Nobody waits for the answer: it tells the host that it need keep nothing.
             self._host.actor.call.remote("events", self._turn_id, self._after, 0.0)
-        return event
+        return event  # noqa: ASYNC910  no switch of tasks for what was read already
 
     async def _call(self, method: str, *args: object, more: float = 0.0) -> Any:
         bound = self._patience + more
@@ -127,7 +127,7 @@ class RemoteTurn:
     async def __aenter__(self) -> RemoteTurn:
         return self  # noqa: ASYNC910  no checkpoint: cancelled here, the turn that was just started would run on
 
-    async def __aexit__(
+    async def __aexit__(  # noqa: ASYNC910  where nothing runs any more
         self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._over and not self._events:
@@ -136,7 +136,7 @@ class RemoteTurn:
             await self.cancel()  # noqa: ASYNC102  a cancellation is meant to come out of it
             await self.wait_status(*FINAL_STATUSES)  # noqa: ASYNC102  as above
         except trio.Cancelled:
-            with trio.move_on_after(_LEAVE_SECONDS, shield=True):
+            with trio.move_on_after(_LEAVE_SECONDS, shield=True):  # noqa: ASYNC912  both are calls
                 try:
                     await self.cancel(grace=0)
                     await self.wait_status(*FINAL_STATUSES)

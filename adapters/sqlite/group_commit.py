@@ -39,7 +39,9 @@ class GroupCommit:
     _writing: bool = False
     _queue: list[_Waiting] = attrs.Factory(list)
 
-    async def save(self, session_id: str, events: Sequence[SessionEvent]) -> None:
+    async def save(  # noqa: ASYNC910  waiting or writing is one
+        self, session_id: str, events: Sequence[SessionEvent]
+    ) -> None:
         """Append one batch of a session, as `sessions.save` does.
 
         Cancellation: a checkpoint. All of the batch is in the file or nothing; what others save is not touched.

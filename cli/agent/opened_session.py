@@ -142,18 +142,19 @@ async def _session(agent: Agent, storage: SessionStorage | None, options: Option
         try:
             return await _resumed(agent, session_id, options, steal=answer is IfTaken.STEAL)
         except SessionTaken as error:
-            if answer is not IfTaken.WAIT:
-                answer = IfTaken.LEAVE if ask is None else await ask(error)
-            match answer:
-                case IfTaken.WAIT:
-                    await trio.sleep(min(_LOOK_AGAIN_S, (error.retry_after_ms or 0) / 1000))
-                case IfTaken.NEW:
-                    return await agent.new_session()
-                case IfTaken.LEAVE:
-                    raise CommandError(
-                        f"session {session_id[:8]} is open elsewhere ({error.address or error.owner}); close it there, "
-                        "or take it over: the same command with --steal"
-                    ) from error
+            taken = error
+        if answer is not IfTaken.WAIT:
+            answer = IfTaken.LEAVE if ask is None else await ask(taken)
+        match answer:
+            case IfTaken.WAIT:
+                await trio.sleep(min(_LOOK_AGAIN_S, (taken.retry_after_ms or 0) / 1000))
+            case IfTaken.NEW:
+                return await agent.new_session()
+            case IfTaken.LEAVE:
+                raise CommandError(
+                    f"session {session_id[:8]} is open elsewhere ({taken.address or taken.owner}); close it there, "
+                    "or take it over: the same command with --steal"
+                ) from taken
 
 
 async def _resumed(agent: Agent, session_id: str, options: Options, *, steal: bool) -> Session:

@@ -92,9 +92,9 @@ class Crew:
                 return work(tasks[number])
             try:
                 return futures.pop(number).result()
-            except (Exception, CancelledError) as error:
+            except (Exception, CancelledError) as error:  # noqa: ASYNC103  that of concurrent.futures
                 if tried == _TRIES:
-                    raise WorkersLost(_LOST.format(tries=_TRIES, error=error)) from error
+                    raise WorkersLost(_LOST.format(tries=_TRIES, error=error)) from error  # noqa: ASYNC104
                 self._end()
                 for lost in [n for n, future in futures.items() if not _is_done(future)]:
                     del futures[lost]

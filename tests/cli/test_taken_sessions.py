@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from youyou.cli.base.signals import Stops
 from youyou.cli.chat.interactive import _farewell
 from youyou.cli.subcommands.sessions_command import delete_sessions, rename_session
 from youyou.messages.errors import AgentError
+
+_made: list[bytes] = []
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +42,15 @@ def session_id(capfd: pytest.CaptureFixture[str]) -> str:
         async with SQLiteSessionStorage("s.db") as storage:
             return (await storage.list_sessions()).sessions[0].session_id
 
-    assert 0 == main(["chat", "--model", "scripted", "--db", "s.db", "-p", "note: milk"])
-    capfd.readouterr()
+    # Made once: a whole conversation on the command line takes half a second.
+    if not _made:
+        assert 0 == main(["chat", "--model", "scripted", "--db", "s.db", "-p", "note: milk"])
+        capfd.readouterr()
+        with sqlite3.connect("s.db") as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        database.close()
+        _made.append(Path("s.db").read_bytes())
+    Path("s.db").write_bytes(_made[0])
     return trio.run(newest)
 
 

@@ -271,6 +271,7 @@ def test_a_test_that_waits_for_nothing_is_left_out(suite):
     assert "not swept: 1, because it waits for nothing that a cancellation would stop" in summary(result)
 
 
+@pytest.mark.long
 def test_a_mere_note_about_the_plain_run_leaves_no_test_out(suite):
     """A cancellation that it swallows by itself is worth a note, and the sweep goes on."""
     suite.makepyfile(

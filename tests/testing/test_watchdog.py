@@ -42,6 +42,7 @@ def impatient(monkeypatch, capsys):
     monkeypatch.setattr(watchdog, "PATIENCE", 0.3)
 
 
+@pytest.mark.long
 def test_an_endless_loop_in_a_task_is_ended_and_named(impatient):
     """With the task and the line."""
     report = sweep(endless)
@@ -62,8 +63,12 @@ def test_an_endless_check_is_ended_and_named(impatient):
 
 def test_no_watchdog_is_left(impatient):
     """It ends with its campaign."""
+
+    async def short(sim: Simulation) -> None:
+        await trio.sleep(1)
+
     before = threading.active_count()
-    sweep(endless)
+    sweep(short)
 
     assert before == threading.active_count()
     assert [] == watchdog.current

@@ -292,7 +292,7 @@ def test_cancelled_after_every_step(make_stage: Any, resumed: bool) -> None:
     assert report.runs > 120
 
 
-async def test_the_prompt_of_a_failed_step_does_not_pile_up(stage: Any) -> None:
+async def test_the_prompt_of_a_failed_step_does_not_pile_up(stage: Any, autojump_clock: object) -> None:
     """Tried again within the turn and in turns that go on: it stands in history once."""
     broken = [True]
     stage.pipeline(Step("read", "read {input}", retries=2), Step("points", "points of {steps.read}"))
