@@ -27,9 +27,9 @@ class TrioThread:
 
     def __init__(self, main: Main) -> None:
         self._main = main
-        self._started = threading.Event()
+        self._started: threading.Event = threading.Event()
         self._failure: BaseException | None = None
-        self.ended = threading.Event()
+        self.ended: threading.Event = threading.Event()
         self._thread = threading.Thread(target=self._run, name="trio", daemon=True)
         self._thread.start()
         self._started.wait()

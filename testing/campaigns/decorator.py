@@ -42,7 +42,7 @@ class Defaults:
     """Does the runs of tests without fixtures; those of others stay in this process."""
 
 
-defaults = Defaults()
+defaults: Defaults = Defaults()
 _REPLAYED = ("cancel", "error", "crash", "allow", "allow_leaks", "swallowed", "max_steps", "max_seconds")
 
 

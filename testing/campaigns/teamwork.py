@@ -85,7 +85,7 @@ class Team(Generic[U]):
         save: ResultsFile | None,
     ) -> None:
         self._campaign, self._plan, self._part, self._chunk, self._save = campaign, plan, part, chunk, save
-        self.by_rounds = workers is not None
+        self.by_rounds: bool = workers is not None
         """Whether what to try next is decided for many at once, and not after each."""
         self._crew = None if workers is None or workers == 0 else Crew(workers)
         self._job: Job | None = None
