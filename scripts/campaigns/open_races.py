@@ -1,9 +1,11 @@
 """Processes that all want to open the same stored sessions at once: each session has exactly one winner.
 
     python scripts/campaigns/open_races.py --processes 8 --ids 1000 --seed 1
+    python scripts/campaigns/open_races.py --sqlite --processes 8 --ids 1000
 
-Starts a PostgreSQL of its own on the loopback. Each process has a session host, and goes through the ids in an order of
-its own; what it won it keeps open until all are done. Prints a line of figures; exits with 1 on any violation.
+Starts a PostgreSQL of its own on the loopback, or has all processes open one SQLite file. Each process has a session host,
+and goes through the ids in an order of its own; what it won it keeps open until all are done. Prints a line of figures;
+exits with 1 on any violation.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import trio
 import youyou
 from youyou.adapters.postgres import PostgresSessionStorage
+from youyou.adapters.sqlite import SQLiteSessionStorage
 from youyou.hosting import SessionHost
 
 HERE = Path(__file__).resolve().parent
@@ -41,9 +45,14 @@ class Silent:
         yield youyou.Done()
 
 
+def storage_of(where: str) -> SQLiteSessionStorage | PostgresSessionStorage:
+    """The storage in a file, or on a server."""
+    return PostgresSessionStorage(where) if "://" in where else SQLiteSessionStorage(where)
+
+
 async def take_part(dsn: str, folder: Path, name: str, count: int, seed: str) -> None:
     """Try to open every id, ten at a time; keep what was won until the others are done, too."""
-    storage = PostgresSessionStorage(dsn)
+    storage = storage_of(dsn)
     config = youyou.AgentConfig("m", claim_ttl_ms=600_000, address=name)
     ids = [f"s{number}" for number in range(count)]
     random.Random(seed).shuffle(ids)
@@ -79,7 +88,7 @@ async def store(dsn: str, count: int) -> None:
     """The sessions that all want."""
     from youyou.messages.records import utc_now
 
-    async with PostgresSessionStorage(dsn) as storage:
+    async with storage_of(dsn) as storage:
         for number in range(count):
             event = youyou.SessionEvent(1, utc_now(), youyou.Metadata("session_config", {}))
             await storage.save_events(f"s{number}", [event])
@@ -94,18 +103,20 @@ def wait_for(started: list[subprocess.Popen[bytes]], folder: Path, pattern: str)
         time.sleep(0.05)
 
 
-def race(processes: int, count: int, seed: int) -> bool:
+def race(processes: int, count: int, seed: int, sqlite: bool) -> bool:
     """One race of all."""
     sys.path.insert(0, str(HERE.parents[1] / "tests" / "adapters" / "postgres"))
     from server import running_server  # type: ignore[import-not-found]  # a file of the tests
 
-    with running_server() as server, tempfile.TemporaryDirectory() as temporary:
+    with ExitStack() as stack:
+        temporary = stack.enter_context(tempfile.TemporaryDirectory())
         folder = Path(temporary)
-        trio.run(store, server.dsn, count)
+        where = str(folder / "sessions.db") if sqlite else stack.enter_context(running_server()).dsn
+        trio.run(store, where, count)
         started = []
         try:
             for number in range(processes):
-                words = [server.dsn, temporary, f"p{number}", str(count), f"{seed} {number}"]
+                words = [where, temporary, f"p{number}", str(count), f"{seed} {number}"]
                 started.append(subprocess.Popen([sys.executable, __file__, "--take-part", *words]))
             wait_for(started, folder, "*.ready")
             (folder / "go").touch()
@@ -133,5 +144,6 @@ if __name__ == "__main__":
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--ids", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
+    parser.add_argument("--sqlite", action="store_true", help="one SQLite file in place of a PostgreSQL server")
     asked = parser.parse_args()
-    sys.exit(not race(asked.processes, asked.ids, asked.seed))
+    sys.exit(not race(asked.processes, asked.ids, asked.seed, asked.sqlite))
