@@ -3,8 +3,8 @@
     python scripts/campaigns/open_races.py --processes 8 --ids 1000 --seed 1
     python scripts/campaigns/open_races.py --sqlite --processes 8 --ids 1000
 
-Starts a PostgreSQL of its own on the loopback, or has all processes open one SQLite file. Each process has a session host,
-and goes through the ids in an order of its own; what it won it keeps open until all are done. Prints a line of figures;
+Starts a PostgreSQL of its own on the loopback, or has all processes open one SQLite file. Each has a session host, and
+goes through the ids in an order of its own; what it won it keeps open until all are done. Prints a line of figures;
 exits with 1 on any violation.
 """
 
