@@ -76,6 +76,7 @@ class MessageTranslator:
     last_event: str = "message_stop"
     _open: dict[int, _Block] = attrs.field(factory=dict)
     _blocks: list[_Block] = attrs.field(factory=list)
+    _next: int = 0
     _counts: dict[str, int] = attrs.field(factory=dict)
     _stop_reason: Any = None
     _complete: bool = False
@@ -151,7 +152,8 @@ class MessageTranslator:
         index = event.get("index")
         if isinstance(index, int):
             return index
-        return len(self._blocks) if new else max(self._open, default=len(self._blocks))
+        # Behind the highest, not by the number of blocks: two may have stood in one place.
+        return self._next if new else max(self._open, default=self._next)
 
     def _start(self, index: int, start: dict[str, Any]) -> Iterator[ChatEvent]:
         if (before := self._open.get(index)) is not None:
@@ -163,6 +165,7 @@ class MessageTranslator:
                 before.call_id = _text(start.get("id")) or before.call_id
                 return
             yield from self._close(self._open.pop(index))
+        self._next = max(self._next, index + 1)
         block = self._open[index] = _Block(start)
         self._blocks.append(block)
         if signature := _text(start.get("signature")):

@@ -404,6 +404,21 @@ MESSAGES: dict[str, tuple[str, Expected]] = {
         + STOP,
         says("", CALLED[0]),
     ),
+    "a call announced without its place, behind a block that was announced without its type": (
+        START
+        + block(0, {})
+        + delta(0, "thinking_delta", "thinking", "hm")
+        + stop(0)
+        + sse({"type": "content_block_start", "content_block": ACT})
+        + delta(1, "input_json_delta", "partial_json", '{"a":"one"}')
+        + sse({"type": "content_block_stop"})
+        + block(2, {**ACT, "id": "d"})
+        + delta(2, "input_json_delta", "partial_json", '{"a":"two"}')
+        + stop(2)
+        + end("tool_use")
+        + STOP,
+        says("", *CALLED, thinks="hm"),
+    ),
     "a second message_start": (
         START
         + block(0, {"type": "text", "text": ""})
