@@ -18,6 +18,7 @@ GUIDES = sorted(
 )
 
 
+@pytest.mark.usefixtures("sigint_as_in_a_terminal")
 @pytest.mark.parametrize("page", GUIDES)
 def test_a_guide_runs_from_top_to_bottom(page, folder):
     """Each block after those above it; a text block is the output of the block before it."""
